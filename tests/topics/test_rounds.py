@@ -8,14 +8,12 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from round_logs import example_log as log
 from round_logs import example_terms as terms
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import named_schemas, rounds
-from streamtrain.topics.manifest import Counts, Run
+from streamtrain.topics.manifest import Counts, Run, Slot
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import columns_digest, model_digest
 from streamtrain.topics.topic import MESSAGE_BYTES, sha256
@@ -36,7 +34,7 @@ def test_golden_bytes() -> None:
 def test_round_trip() -> None:
     (message,) = rounds.messages(log())
     again = rounds.join([rounds.decode(bytes(message.value or b""))])
-    assert same(again, log())
+    assert same(again, log()) and rounds.messages(log(0)) == () and log(0).newest_event_ms == -1
     plain = log()
     for name in ("job", "lineage", "run", "version", "digest", "terms", "created_ms", "worker_deaths", "part", "parts"):
         assert getattr(again, name) == getattr(plain, name)
@@ -84,22 +82,12 @@ def test_a_long_log_is_cut_and_joined(shape: tuple[int, int, int]) -> None:
     messages = rounds.messages(whole)
     assert len(messages) > 1 and all(len(message.value or b"") <= MESSAGE_BYTES for message in messages)
     parts = [rounds.decode(bytes(message.value or b"")) for message in messages]
-    assert same(rounds.join(parts), whole)
+    assert same(rounds.join(parts), whole) and all(part.terms == log().terms for part in parts)
     cut = replace(parts[-1], slots=parts[-1].slots[:0], ranges=parts[-1].ranges[:0])
     foreign = [replace(parts[-1], **changes) for changes in ({"version": 9}, {"metrics": {}}, {"digest": b"x" * 32})]
     for wrong in (parts[:-1], parts[::-1], *([*parts[:-1], part] for part in foreign), [], [*parts[:-1], cut]):
         with pytest.raises(CheckFailed):
             rounds.join(wrong)
-
-
-def test_no_round_no_message() -> None:
-    assert rounds.messages(log(0)) == ()
-    assert log(0).newest_event_ms == -1
-
-
-def test_every_part_begins_with_the_terms() -> None:
-    parts = [rounds.decode(bytes(message.value or b"")) for message in rounds.messages(log(1, 1, 40_000))]
-    assert len(parts) > 2 and all(part.terms == log().terms for part in parts)
 
 
 def test_terms_that_change_within_a_log_are_in_force_from_their_round_on() -> None:
@@ -132,7 +120,7 @@ def test_the_digest_of_a_log_is_over_all_of_it_but_its_snapshot_and_its_parts() 
         replace(log(), **changes)
         for changes in (
             {"job": "x"}, {"lineage": "ef" * 16}, {"run": Run(3, "cd" * 16)}, {"run": Run(2, "ce" * 16)}, 
-            {"version": 9}, {"terms": (terms(seed=8),)}, {"metrics": {}}, {"created_ms": 1}, {"worker_deaths": 0},
+            {"version": 9}, {"metrics": {}}, {"created_ms": 1}, {"worker_deaths": 0},
         )
     ]  # fmt: skip
     for column in ("rounds", "slots", "ranges"):
@@ -140,18 +128,14 @@ def test_the_digest_of_a_log_is_over_all_of_it_but_its_snapshot_and_its_parts() 
             changed = log()
             getattr(changed, column)[field][-1] += 1
             others.append(changed)
+    other_field = {
+        int: lambda was: was + 1, bool: lambda was: not was, str: lambda was: was + "x", bytes: sha256,
+        dict: lambda was: {**was, "more": 1}, Slot: lambda was: replace(was, row_capacity=300),
+    }  # fmt: skip
+    for field in terms().__dataclass_fields__.keys() - {"first_round"}:
+        was = getattr(terms(), field)
+        others.append(replace(log(), terms=(terms(**{field: other_field[type(was)](was)}),)))
     assert len({rounds.log_digest(made) for made in [log(), *others]}) == len(others) + 1
-
-
-@pytest.mark.parametrize("field", [name for name in terms().__dataclass_fields__ if name != "first_round"])
-def test_every_field_of_the_terms_is_in_the_digest(field: str) -> None:
-    was = getattr(terms(), field)
-    now = replace(was, row_capacity=300) if field == "slot" else {
-        int: lambda: was + 1, bool: lambda: not was, str: lambda: was + "x", bytes: lambda: sha256(was),
-        dict: lambda: {**was, "more": 1},
-    }[type(was)]()  # fmt: skip
-    changed = replace(log(), terms=(terms(**{field: now}),))
-    assert rounds.log_digest(changed) != rounds.log_digest(log())
 
 
 def test_chain_and_counts_follow_the_log() -> None:
@@ -199,16 +183,3 @@ def test_columns_that_disagree_are_found() -> None:
     ):  # fmt: skip
         with pytest.raises(CheckFailed):
             rounds.messages(wrong)
-
-
-@settings(max_examples=300, deadline=None)
-@given(data=st.data())
-def test_any_bytes_are_answered(data: st.DataObject) -> None:
-    value = bytearray(rounds.messages(log(1, 1, 1))[0].value or b"")
-    for _ in range(data.draw(st.integers(1, 4))):
-        value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
-    for raw in (bytes(value), bytes(value[: data.draw(st.integers(0, len(value)))]), data.draw(st.binary(max_size=99))):
-        try:
-            rounds.join([rounds.decode(raw)])
-        except CheckFailed as error:
-            assert str(error).startswith("round log")

@@ -33,7 +33,7 @@ def test_names() -> None:
 
 
 def test_policies() -> None:
-    for entry in all_topics().values():   # what a follower must find without the job file is found by its key there
+    for entry in all_topics().values():  # what a follower must find without the job file is found by its key there
         assert (entry.config["cleanup.policy"] == "compact") == (not entry.renameable), entry.key
     assert int(topic("snapshots").config["min.compaction.lag.ms"]) >= 60_000
     assert [entry.suffix for entry in all_topics().values() if not entry.owned] == row_topics()

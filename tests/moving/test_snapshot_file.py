@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +30,16 @@ def written(path: Path, model: bytes = MODEL, trainer: bytes = TRAINER) -> bytes
     return path.read_bytes()
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.snapshot"
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.snapshot"
+
+
+def test_what_is_written_is_read(path: Path) -> None:
     size, heard = len(written(path)), []
+    line = json.loads(path.read_bytes().split(b"\n")[0])
+    assert (line["streamtrain"], line["job"], line["version"]) == ("snapshot file", "flights", 7)
+    assert (line["cluster"], line["topic"], line["offset"]) == (ORIGIN.cluster, ORIGIN.topic, ORIGIN.offset)
     with SnapshotFile(path) as file:
         assert (file.origin, file.manifest.version, file.bytes) == (ORIGIN, 7, size)
         tensors = file.check(heard.append)
@@ -45,8 +51,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_memory_is_that_of_a_few_chunks(tmp_path: Path) -> None:
-    path = tmp_path / "a.snapshot"
+def test_memory_is_that_of_a_few_chunks(path: Path) -> None:
     size = len(written(path, model=encode({"table": np.zeros(16_000_000, np.float32)})))
     tracemalloc.start()
     try:
@@ -59,73 +64,30 @@ def test_memory_is_that_of_a_few_chunks(tmp_path: Path) -> None:
     assert peak < size / 4
 
 
-def test_the_first_line_says_what_it_is(tmp_path: Path) -> None:
-    line = json.loads(written(tmp_path / "a.snapshot").split(b"\n")[0])
-    assert (line["streamtrain"], line["job"], line["version"]) == ("snapshot file", "flights", 7)
-    assert (line["cluster"], line["topic"], line["offset"]) == (ORIGIN.cluster, ORIGIN.topic, ORIGIN.offset)
-
-
 def looked_through(path: Path) -> None:
     with SnapshotFile(path) as file:
         file.check()
 
 
-def sections(whole: bytes) -> dict[str, tuple[int, int]]:
-    """Where each begins and ends."""
-    first = whole.index(b"\n") + 1
-    second = first + 65
-    manifest = second + json.loads(whole[:first])["manifest_bytes"]
-    trainer = manifest + len(MODEL)
-    return {
-        "first line": (0, first), "second line": (first, second), "manifest": (second, manifest),
-        "chunk 1 of 3": (manifest, manifest + CHUNK_BYTES), "chunk 2 of 3": (manifest + CHUNK_BYTES, trainer),
-        "chunk 3 of 3": (trainer, len(whole)),
-    }  # fmt: skip
-
-
-SECTIONS = ["first line", "second line", "manifest", "chunk 1 of 3", "chunk 2 of 3", "chunk 3 of 3"]
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-@pytest.mark.parametrize("where", ["its first byte", "its middle", "its last byte"])
-def test_a_byte_that_has_changed_is_said(tmp_path: Path, section: str, where: str) -> None:
-    path = tmp_path / "a.snapshot"
-    whole = bytearray(written(path))
-    begin, end = sections(whole)[section]
-    at = {"its first byte": begin, "its middle": (begin + end) // 2, "its last byte": end - 1}[where]
-    whole[at] ^= 1
-    path.write_bytes(whole)
-    told_by_the_next = section == "first line" and where != "its first byte"
-    says = "second line" if told_by_the_next else section
-    with pytest.raises(SnapshotError, match=rf"a\.snapshot@\d+: {says}: expected .*, got .*; nothing was used of it"):
-        looked_through(path)
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-def test_a_file_that_is_cut_off_is_said(tmp_path: Path, section: str) -> None:
-    path = tmp_path / "a.snapshot"
+def test_a_byte_that_has_changed_is_said_and_a_file_that_is_cut_off_or_longer(path: Path) -> None:
     whole = written(path)
-    begin, end = sections(whole)[section]
-    for at in (begin, (begin + end) // 2, end - 1):
-        path.write_bytes(whole[:at])
-        with pytest.raises(SnapshotError, match=rf"a\.snapshot@\d+: {section}: expected"):
-            looked_through(path)
-
-
-def test_what_lies_behind_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "a.snapshot"
-    path.write_bytes(written(path) + b"more")
+    ends = [whole.index(b"\n") + 1]  # where each section begins and the one before ends
+    ends += [ends[0] + 65, ends[0] + 65 + json.loads(whole[: ends[0]])["manifest_bytes"]]
+    ends += [ends[2] + CHUNK_BYTES, ends[2] + len(MODEL), len(whole)]
+    names = ["first line", "second line", "manifest", "chunk 1 of 3", "chunk 2 of 3", "chunk 3 of 3"]
+    for section, begin, end in zip(names, [0, *ends], ends, strict=False):
+        for at in (begin, (begin + end) // 2, end - 1):
+            path.write_bytes(whole[:at])
+            with pytest.raises(SnapshotError, match=rf"a\.snapshot@\d+: {section}: expected"):
+                looked_through(path)
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            says = "second line" if section == "first line" and at else section  # it has the digest of the first
+            words = rf"a\.snapshot@\d+: {says}: expected .*, got .*; nothing was used of it"
+            with pytest.raises(SnapshotError, match=words):
+                looked_through(path)
+    path.write_bytes(whole + b"more")
     with pytest.raises(SnapshotError, match="expected the end of the file, got 4 bytes more"):
         SnapshotFile(path)
-
-
-def with_line(path: Path, change: Callable[[dict[str, object]], object]) -> None:
-    """Another first line, with a digest of its own."""
-    first, _, rest = written(path).split(b"\n", 2)
-    document = json.loads(first)
-    change(document)
-    line = json.dumps(document).encode() + b"\n"
-    path.write_bytes(line + sha256(line).hex().encode() + b"\n" + rest)
 
 
 @pytest.mark.parametrize(
@@ -144,40 +106,46 @@ def with_line(path: Path, change: Callable[[dict[str, object]], object]) -> None
         ("cluster", 1, "cluster"),
     ],
 )
-def test_a_first_line_that_is_none_is_said(tmp_path: Path, name: str, value: object, text: str) -> None:
-    path = tmp_path / "a.snapshot"
-    with_line(path, lambda line: line.update({name: value}))
-    with pytest.raises(SnapshotError, match=text):
-        looked_through(path)
-    with_line(path, lambda line: line.pop(name))
-    with pytest.raises(SnapshotError, match=name):
-        looked_through(path)
+def test_a_first_line_that_is_none_is_said(path: Path, name: str, value: object, text: str) -> None:
+    """Though it has a digest of its own."""
+    first, _, rest = written(path).split(b"\n", 2)
+    document = json.loads(first)
+    without = {key: each for key, each in document.items() if key != name}
+    for changed, words in (({**document, name: value}, text), (without, name)):
+        line = json.dumps(changed).encode() + b"\n"
+        path.write_bytes(line + sha256(line).hex().encode() + b"\n" + rest)
+        with pytest.raises(SnapshotError, match=words):
+            looked_through(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"{}\n", b'{"streamtrain"\n' * 2, b"\x80\x04K\x01.", b"x" * 200_000])
-def test_another_file_is_said(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "a.snapshot"
-    path.write_bytes(data)
-    with pytest.raises(SnapshotError, match=r"a\.snapshot@"):
-        SnapshotFile(path)
-
-
-def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(UserMistake, match="cannot be read"):
+def test_another_file_is_said_and_one_that_is_not_there_a_mistake(path: Path) -> None:
+    for data in (b"", b"\n", b"{}\n", b'{"streamtrain"\n' * 2, b"\x80\x04K\x01.", b"x" * 200_000):
+        path.write_bytes(data)
+        with pytest.raises(SnapshotError, match=r"a\.snapshot@"):
             SnapshotFile(path)
+    for nowhere in (path.parent / "none", path.parent):
+        with pytest.raises(UserMistake, match="cannot be read"):
+            SnapshotFile(nowhere)
 
 
-@pytest.mark.parametrize("hole", [np.nan, np.inf])
-def test_a_number_that_is_none_is_refused_though_every_digest_is_right(tmp_path: Path, hole: float) -> None:
-    path = tmp_path / "a.snapshot"
-    written(path, trainer=encode({"adam.m": np.array([0, hole], np.float32)}))
-    with pytest.raises(SnapshotError, match=r"adam\.m: expected numbers, got a NaN or infinity"):
-        looked_through(path)
-
-
-def test_a_payload_that_is_no_safetensors_is_refused_though_every_digest_is_right(tmp_path: Path) -> None:
-    path = tmp_path / "a.snapshot"
-    written(path, model=b"pickled")
-    with pytest.raises(StreamtrainError, match="model: safetensors: expected a header"):
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (
+            {"trainer": encode({"adam.m": np.array([0, np.nan], np.float32)})},
+            r"adam\.m: expected numbers, got a NaN or",
+        ),
+        (
+            {"trainer": encode({"adam.m": np.array([0, np.inf], np.float32)})},
+            r"adam\.m: expected numbers, got a NaN or",
+        ),
+        ({"model": b"pickled"}, "model: safetensors: expected a header"),
+    ],
+    ids=["NaN", "infinity", "no safetensors"],
+)
+def test_a_number_that_is_none_is_refused_though_every_digest_is_right(
+    path: Path, payload: dict[str, bytes], text: str
+) -> None:
+    written(path, **payload)
+    with pytest.raises(StreamtrainError, match=text):
         looked_through(path)

@@ -13,7 +13,6 @@ from streamtrain.compute import losses
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.metrics import is_lower_better, numbers, ranked, summary, usual
 from streamtrain.compute.model import Model
-from streamtrain.errors import UserMistake
 
 HIDDEN = {"dense": 8, "activation": "relu"}
 LATE, DELAY = ("late", "binary_cross_entropy", {"partial": True}), ("delay", "huber", {"weight": 0.3, "partial": True})
@@ -69,54 +68,6 @@ def test_one_head_of_weight_1_whose_label_all_rows_have_learns_as_a_model_of_one
     assert len(renamed) == 5
     for each, name in renamed.items():
         assert one[each].tobytes() == other[name].tobytes(), each
-
-
-@over("optimizer", ["sgd", "adam"])
-def test_two_heads_learn_as_in_pytorch(rig: Any, spec: Any, optimizer: str) -> None:
-    """Losses and parameters after 1 and 10 steps, no further from float64 than 5 times PyTorch's float32."""
-    torch = pytest.importorskip("torch")
-    rigged = rig(spec(heads=[LATE, DELAY], layers=[HIDDEN], optimizer=optimizer), rows=300, capacity=320)
-    rigged.blocks["label:1"][:] = rigged.blocks["label:1"] / 20
-    x, w = rigged.blocks["numbers"][:300], rigged.blocks["weight"][:300, 0]
-    labels = [rigged.blocks[f"label:{at}"][:300, 0] for at in range(2)]
-    start = {name: view.copy() for name, view in rigged.model.views(rigged.state).items()}
-    names = [f"{layer}.{part}" for layer in ("dense0", "output.late", "output.delay") for part in ("weight", "bias")]
-
-    def theirs(dtype: Any) -> tuple[list[float], dict[int, Any]]:
-        p = {name: torch.tensor(start[name], dtype=dtype, requires_grad=True) for name in names}
-        usual = torch.optim.SGD if optimizer == "sgd" else torch.optim.Adam
-        opt, losses_, after = usual(list(p.values()), lr=0.01), [], {}
-        given, weight = torch.tensor(x, dtype=dtype), torch.tensor(w, dtype=dtype)
-        for step in range(1, 11):
-            hidden = torch.relu(given @ p["dense0.weight"] + p["dense0.bias"])
-            total = torch.zeros((), dtype=dtype)
-            for head, label, factor in (("late", labels[0], 1.0), ("delay", labels[1], 0.3)):
-                there = torch.tensor(~np.isnan(label))
-                y = torch.tensor(np.nan_to_num(label), dtype=dtype)
-                z = (hidden @ p[f"output.{head}.weight"] + p[f"output.{head}.bias"])[:, 0]
-                of = torch.nn.functional
-                each = (of.binary_cross_entropy_with_logits(z, y, reduction="none") if head == "late"
-                        else of.huber_loss(z, y, reduction="none"))  # fmt: skip
-                total = total + factor * (torch.where(there, each, 0) * weight).sum() / weight.sum()
-            opt.zero_grad()
-            total.backward()
-            opt.step()
-            losses_.append(total.item())
-            if step in (1, 10):
-                after[step] = np.concatenate([p[name].detach().numpy().reshape(-1) for name in names])
-        return losses_, after
-
-    true, single = theirs(torch.float64), theirs(torch.float32)
-    plan, found, after = rigged.plan(), [], {}
-    for step in range(1, 11):
-        found.append(rigged.step(plan))
-        views = rigged.model.views(rigged.state)
-        after[step] = np.concatenate([views[name].reshape(-1) for name in names])
-    for step in (1, 10):
-        error, of_torch = (abs(each - true[1][step]).max() for each in (after[step], single[1][step]))
-        assert error <= 5 * max(of_torch, 1e-7), (step, error, of_torch)
-        error, of_torch = (abs(each[step - 1] - true[0][step - 1]) for each in (found, single[0]))
-        assert error <= 5 * max(of_torch, 1e-7), (step, error, of_torch)
 
 
 @over("backend", ["cpu", "reference"])
@@ -228,32 +179,3 @@ def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend
         label[there] = cell
         rigged.step(plan, learning_rate=0.0)
         assert plan.step.not_finite == flagged, cell
-
-
-@over(
-    ("heads", "more", "told"),
-    [
-        ([LATE, LATE], {}, "model.heads: expected the labels' names, each once"),
-        ([("late", "huber", {"weight": 0})], {}, "model.heads[0].weight: expected a number above 0, got 0"),
-        ([("late", "huber", {"weight": float("inf")})], {}, "model.heads[0].weight: expected a number above 0"),
-        ([LATE, ("x", "huber", {"of": "a"})], {}, "model.heads[1].of: expected none without [model.graph]"),
-        ([("late", "huber", {"of": "b"})], {"graph": [{"name": "a", "dense": 2, "of": "input"}]},
-         "model.heads[0].of: expected input, input.<column> or the name of a vertex, got 'b'"),
-        ([("a", "huber", {"of": "a"})], {"graph": [{"name": "a", "dense": 1, "of": "input"}]},
-         "model.heads[0].of: expected none: the vertex called a is what the loss takes"),
-        ([LATE], {"graph": [{"name": "output", "dense": 1, "of": "input"}]},
-         "model.graph.output: expected no vertex of that name"),
-        ([("late", "huber", {})], {"graph": [{"name": "late", "dense": 2, "of": "input"}]},
-         "model.graph.late: expected 1 columns, which the loss takes, got 2"),
-        ([("late", "hubr", {"loss": {"name": "huber", "delta": -1}})], {}, "model.heads[0].loss.delta"),
-        ([LATE], {"torch": {"module": "Net"}}, "model.heads: expected none beside a PyTorch module"),
-    ],
-)  # fmt: skip
-def test_a_spec_of_heads_that_does_not_fit_is_refused(spec: Any, heads: Any, more: Any, told: str) -> None:
-    given = {**spec(), **more} if "torch" in more else spec(heads=[], **more)
-    del given["loss"]
-    given["heads"] = [{"name": name, "loss": loss} | rest for name, loss, rest in heads]
-    given["input"]["labels"] = [{"name": name, "block": f"label:{at}"} for at, (name, *_) in enumerate(heads)]
-    with pytest.raises(UserMistake) as error:
-        Model(given)
-    assert told in str(error.value)

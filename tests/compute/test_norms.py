@@ -1,4 +1,4 @@
-"""Batch norm against PyTorch, over tiles, of rows without weight, of one row, and what it leaves running."""
+"""Batch, layer and RMS norm against PyTorch, over tiles, of odd rows, and what batch norm leaves running."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 import streamtrain
 from streamtrain import _native
-from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.model import Model
 from tests.e2e.harness import rows
 
@@ -20,10 +20,10 @@ SMALL_JOB = {
                 "colour": {"kind": "category", "buckets": 16, "embed": 4}},
     "optimizer": {"name": "adam", "learning_rate": 2e-3},
 }
-LAYERS = [{"dense": 8}, {"batch_norm": 1e-5, "activation": "tanh"}]
+BATCH_NORM = {"batch_norm": 1e-5, "activation": "tanh"}
 
 
-def ours(x: Any, scale: Any, shift: Any, dy: Any, weight: Any, isa: str) -> list[Any]:
+def by_batch(x: Any, scale: Any, shift: Any, dy: Any, weight: Any, isa: str) -> list[Any]:
     """y, dx, dscale, dshift and the running mean and variance."""
     (rows, columns), step = x.shape, _native.StepBlock()
     total, squares, mean, factor, dscale, dshift, running_mean = (np.zeros_like(scale) for _ in range(7))
@@ -43,36 +43,60 @@ def ours(x: Any, scale: Any, shift: Any, dy: Any, weight: Any, isa: str) -> list
     return [y, dx, dscale, dshift, running_mean, running_variance]
 
 
-def theirs(x: Any, scale: Any, shift: Any, dy: Any, dtype: Any) -> list[Any]:
-    norm = torch.nn.BatchNorm1d(x.shape[1], dtype=dtype)
-    with torch.no_grad():
-        norm.weight[:], norm.bias[:] = torch.tensor(scale), torch.tensor(shift)
-    given = torch.tensor(x, dtype=dtype, requires_grad=True)
-    y = norm(given)
+def by_row(centers: bool, x: Any, scale: Any, shift: Any, dy: Any, isa: str = "") -> list[Any]:
+    """y, dx, dscale and, with a shift, dshift."""
+    (rows, columns), shift = x.shape, shift if centers else None
+    y, dx, dscale, dshift = np.zeros_like(x), np.zeros_like(x), np.zeros_like(scale), np.zeros_like(scale)
+    sizes, saved = [rows, columns], [np.zeros(rows, np.float32), np.zeros(rows, np.float32)]
+
+    def call(op: str, *arguments: Any) -> None:
+        _native.call_kernel(f"row_norm_{op}", "", [*sizes, *arguments], isa)
+
+    call("forward", int(centers), 1e-5, x, scale, shift, y, *saved)
+    call("gradient", int(centers), dy, x, scale, *saved, dx)
+    call("grad_scale", dy, x, *saved, dscale, dshift if centers else None)
+    return [y, dx, dscale, *([dshift] if centers else [])]
+
+
+def theirs(name: str, x: Any, scale: Any, shift: Any, dy: Any, dtype: Any) -> list[Any]:
+    x, scale, shift = (torch.tensor(each, dtype=dtype, requires_grad=True) for each in (x, scale, shift))
+    known, columns = torch.nn.functional, x.shape[1]
+    running = torch.zeros(columns, dtype=dtype), torch.ones(columns, dtype=dtype)
+    y = {
+        "batch_norm": lambda: known.batch_norm(x, *running, scale, shift, training=True),
+        "layer_norm": lambda: known.layer_norm(x, (columns,), scale, shift, 1e-5),
+        "rms_norm": lambda: known.rms_norm(x, (columns,), scale, 1e-5),
+    }[name]()
     y.backward(torch.tensor(dy, dtype=dtype))
-    found = [y, given.grad, norm.weight.grad, norm.bias.grad, norm.running_mean, norm.running_var]
-    return [each.detach().numpy() for each in found]
+    found = [y.detach(), *(each.grad for each in (x, scale, shift) if each.grad is not None)]
+    return [each.numpy() for each in (*found, *(running if name == "batch_norm" else ()))]
 
 
 SIZES = [(2, 1, 0), (50, 7, 3), (300, 64, 3), (2000, 130, 100), (3, 999, 3)]   # rows, columns, mean
 
 
-@pytest.mark.parametrize(("rows", "columns", "level"), SIZES)
-def test_no_further_from_float64_than_pytorch(rows: int, columns: int, level: float) -> None:
-    """By at most 5 times what its float32 is, with rows of weight 0 between, which count for nothing."""
+@over("name", ["batch_norm", "layer_norm", "rms_norm"])
+@over(("rows", "columns", "level"), [*SIZES, (1, 1, 3)])
+def test_no_further_from_float64_than_pytorch(name: str, rows: int, columns: int, level: float) -> None:
+    """By at most 5 times what its float32 is; batch norm with rows of weight 0 between, which count for nothing."""
+    if name == "batch_norm" and rows == 1:
+        return   # PyTorch refuses it
     rng = np.random.default_rng([rows, columns])
     x, dy = (rng.normal(at, 2, (rows, columns)).astype(np.float32) for at in (level, 0.1))
     scale, shift = rng.normal(1, 0.3, columns).astype(np.float32), rng.normal(size=columns).astype(np.float32)
-    exact, narrow = (theirs(x, scale, shift, dy, dtype) for dtype in (torch.float64, torch.float32))
+    exact, narrow = (theirs(name, x, scale, shift, dy, dtype) for dtype in (torch.float64, torch.float32))
     apart = np.arange(rows) * 3 // 2   # every third row of what we are given is of no weight
     weight = np.zeros(apart[-1] + 2, np.float32)
     wide_x, wide_dy = (np.full((len(weight), columns), bad, np.float32) for bad in (np.inf, np.nan))
     weight[apart], wide_x[apart], wide_dy[apart] = rng.uniform(0.1, 9, rows), x, dy
     bits = set()
     for isa in _native.supported_isas():
-        y, dx, *others = ours(wide_x, scale, shift, wide_dy, weight, isa)
-        assert not dx[weight == 0].any()
-        found = [y[apart], dx[apart], *others]
+        if name == "batch_norm":
+            y, dx, *others = by_batch(wide_x, scale, shift, wide_dy, weight, isa)
+            assert not dx[weight == 0].any()
+            found = [y[apart], dx[apart], *others]
+        else:
+            found = by_row(name == "layer_norm", x, scale, shift, dy, isa)
         bits.add(tuple(each.tobytes() for each in found))
         for mine, its, right in zip(found, narrow, exact, strict=True):
             limit = 5 * abs(its - right).max() + 2e-6 * max(1, abs(right).max())
@@ -80,61 +104,17 @@ def test_no_further_from_float64_than_pytorch(rows: int, columns: int, level: fl
     assert len(bits) == 1
 
 
-def test_a_network_learns_as_in_pytorch(rig: Any, spec: Any) -> None:
-    """From the same start, ten steps on the same batch, of which one row has no weight; the running statistics too,
-    and what they predict."""
-    rigged = rig(spec(layers=LAYERS, optimizer="sgd"))
-    views, plan = rigged.model.views(rigged.state), rigged.plan()
-    nn = torch.nn
-    norm = nn.BatchNorm1d(8)
-    net = nn.Sequential(nn.Linear(5, 8), norm, nn.Tanh(), nn.Linear(8, 1)).double()
-    with torch.no_grad():
-        for layer, at in (("dense0", 0), ("output", 3)):
-            net[at].weight[:] = torch.tensor(views[f"{layer}.weight"].T)
-            net[at].bias[:] = torch.tensor(views[f"{layer}.bias"])
-        norm.bias[:] = torch.tensor(views["batch_norm0.shift"])
-    batch = {name: torch.tensor(block[: rigged.rows], dtype=torch.float64) for name, block in rigged.blocks.items()}
-    counts = batch["weight"][:, 0] > 0
-    assert counts.sum() == rigged.rows - 1
-    x, y, weight = (block[counts] for block in (batch["numbers"], batch["label"], batch["weight"]))
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(10):
-        optimizer.zero_grad()
-        loss = (nn.functional.binary_cross_entropy_with_logits(net(x), y, reduction="none") * weight).sum()
-        loss = loss / weight.sum()
-        assert rigged.step(plan, learning_rate=0.1) == pytest.approx(loss.item(), rel=1e-5)
-        loss.backward()
-        optimizer.step()
-    for ours, its in (("batch_norm0.scale", norm.weight), ("batch_norm0.shift", norm.bias),
-                      ("batch_norm0.running_mean", norm.running_mean), ("dense0.weight", net[0].weight.T),
-                      ("batch_norm0.running_variance", norm.running_var)):  # fmt: skip
-        np.testing.assert_allclose(views[ours], its.detach(), rtol=1e-4, atol=1e-5)
-    plan.predict(rigged.address)
-    with torch.no_grad():
-        told = torch.sigmoid(net.eval()(batch["numbers"])).numpy()
-    np.testing.assert_allclose(plan.output()[: rigged.rows], told, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("rows", [TILE_ROWS - 1, TILE_ROWS + 1, 3 * TILE_ROWS])
-def test_tiles_change_no_bit(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    """Two norms one behind the other, each of which waits for all rows, there and back."""
-    layers = [{"dense": 70}, {"batch_norm": 1e-5, "activation": "relu"}, {"dense": 9}, {"batch_norm": 1e-3}]
-    bits = set()
-    for tiles in (True, False):
-        monkeypatch.setattr(Model, "tiles", tiles)
-        for isa in _native.supported_isas():
-            rigged = rig(spec(layers=layers), rows=rows, capacity=3 * TILE_ROWS)
-            plan = rigged.plan(isa=isa)
-            for _ in range(3):
-                rigged.step(plan)
-            assert not plan.step.not_finite
-            bits.add((rigged.state.tobytes(), rigged.share.tobytes()))
-    assert len(bits) == 1
+@over("centers", [True, False])
+def test_of_rows_of_one_value_and_of_far_numbers(centers: bool) -> None:
+    rows = np.array([[0, 0, 0], [5, 5, 5], [1e-30, 0, 0], [1e30, -1e30, 1], [np.nan, 1, 2]], np.float32)
+    y, dx, *_ = by_row(centers, rows, np.ones(3, np.float32), np.zeros(3, np.float32), np.ones_like(rows))
+    assert np.isfinite(y[:4]).all() and np.isfinite(dx[:4]).all() and np.isnan(y[4]).all()
+    assert not y[0].any() and (not y[1].any() if centers else np.allclose(y[1], 1))
 
 
 def few_rows(rig: Any, spec: Any, count: int, **settings: Any) -> Any:
     """Rows of weight from the fourth on; the state is that of a lineage under way."""
-    rigged = rig(spec(layers=[{"dense": 8}, {**LAYERS[1], **settings}], optimizer="sgd"))
+    rigged = rig(spec(layers=[{"dense": 8}, {**BATCH_NORM, **settings}], optimizer="sgd"))
     rigged.blocks["weight"][:] = 0
     rigged.blocks["weight"][3 : 3 + count] = 1
     views = rigged.model.views(rigged.state)
@@ -142,7 +122,7 @@ def few_rows(rig: Any, spec: Any, count: int, **settings: Any) -> Any:
     return rigged
 
 
-@pytest.mark.parametrize("count", [1, 2, 9])
+@over("count", [1, 2, 9])
 def test_a_batch_of_few_rows_is_normalised_by_the_running_statistics(rig: Any, spec: Any, count: int) -> None:
     """As a prediction is, and then joins them, by as much as it has rows; what lies below it learns."""
     rigged, rows = few_rows(rig, spec, count, least_rows=10, momentum=0.2), slice(3, 3 + count)
@@ -183,14 +163,7 @@ def test_a_stream_is_learned_from_its_first_batches_on(growth: int) -> None:
     assert told[1] < 1.1 * told[0]
 
 
-def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any) -> None:
-    rigged = few_rows(rig, spec, 0)
-    before = rigged.state.copy()
-    rigged.step(rigged.plan())
-    assert rigged.state.tobytes() == before.tobytes()
-
-
-@pytest.mark.parametrize("counted", [1, 40])
+@over("counted", [1, 40])
 def test_running_statistics_that_are_not_finite_are_told(rig: Any, spec: Any, counted: int) -> None:
     """Their square is past float32, the loss is not."""
     rigged = few_rows(rig, spec, counted)
@@ -220,16 +193,18 @@ def test_layers_of_one_name_share_what_runs(rig: Any, spec: Any) -> None:
     np.testing.assert_allclose(views["b.running_variance"], norm.running_var, rtol=1e-4)
 
 
-def test_it_starts_as_no_scale_and_belongs_to_the_group_of_norms(rig: Any, spec: Any) -> None:
-    told = spec(layers=LAYERS)
-    views = (model := Model(told)).views(model.initial_state(3))
-    assert views["batch_norm0.scale"].tolist() == views["batch_norm0.running_variance"].tolist() == [1.0] * 8
-    assert not views["batch_norm0.shift"].any() and not views["batch_norm0.running_mean"].any()
-    told["optimizer"] = {"name": "sgd", "groups": {"norm": {"rate_factor": 0}}}
-    rigged = rig(told)
+@over("name", ["batch_norm", "layer_norm"])
+def test_it_starts_as_no_scale_and_belongs_to_the_group_of_norms(rig: Any, spec: Any, name: str) -> None:
+    given = spec(layers=[{"dense": 4}, {name: 1e-5}])
+    given["optimizer"] = {"name": "sgd", "groups": {"norm": {"rate_factor": 0}}}
+    views = (model := Model(given)).views(model.initial_state(3))
+    starts = {"scale": 1.0, "shift": 0.0, "running_mean": 0.0, "running_variance": 1.0}
+    its = {part: views[f"{name}0.{part}"].tolist() for part in starts if f"{name}0.{part}" in views}
+    assert its == {part: [starts[part]] * 4 for part in [*starts][: 4 if name == "batch_norm" else 2]}
+    rigged = rig(given)
     views, plan = rigged.model.views(rigged.state), rigged.plan()
     before = {each: view.copy() for each, view in views.items()}
     rigged.step(plan)
-    held = ("batch_norm0.scale", "batch_norm0.shift")
-    assert all(np.array_equal(before[each], views[each]) for each in held)
-    assert not np.array_equal(before["batch_norm0.running_mean"], views["batch_norm0.running_mean"])
+    changed = {each for each in before if not np.array_equal(before[each], views[each])}
+    assert "dense0.weight" in changed and not changed & {f"{name}0.scale", f"{name}0.shift"}
+    assert (f"{name}0.running_mean" in changed) == (name == "batch_norm")

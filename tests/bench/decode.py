@@ -294,13 +294,13 @@ def lists() -> Sides:
 
 def nested() -> Sides:
     """28 numbers and a label: flat, in four objects, in an array."""
-    values = np.random.default_rng(1).uniform(-10, 10, (1024, 28)).round(4).tolist()
-    flat = [dict(zip(NAMES, [*row, i % 2], strict=True)) for i, row in enumerate(values)]
+    flat = rows(1024, 4)
+    cells = [[*row.values()] for row in flat]
     objects = [
-        {f"g{k + 1}": {f"f{j + 1}": row[7 * k + j] for j in range(7)} for k in range(4)} | {"late": i % 2}
-        for i, row in enumerate(values)
+        {f"g{k + 1}": {f"f{j + 1}": row[7 * k + j] for j in range(7)} for k in range(4)} | {"late": row[-1]}
+        for row in cells
     ]
-    arrays = [{"v": row, "late": i % 2} for i, row in enumerate(values)]
+    arrays = [{"v": row[:-1], "late": row[-1]} for row in cells]
     sides: dict[str, Any] = {"json lines": of_rows("json", PLAIN, flat, lines=True)}
     for form in ("json", "msgpack"):
         sides[f"{form} flat"] = of_rows(form, PLAIN, flat)

@@ -16,36 +16,32 @@ import fastavro
 import numpy as np
 import pyarrow
 import pyarrow.csv
+from avro_schemas import nullable, record, written
 from proto_schemas import File
 from sklearn.datasets import load_svmlight_file
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from streamtrain.columns.formats import avro_schema, encode_rows, protobuf_schema
 from streamtrain.columns.schema import Schema
-from tests.bench.decode import BATCH_ROWS, by_256, decoder
+from tests.bench.decode import BATCH_ROWS, BINARY, NAMES, SCHEMA, by_256, decoder, rows
 from tests.bench.harness import Line, Run, Sides, absent, bench, rates
 from tests.bench.learning_streams import DATA
 
 ROW_RECORDS = 4 * BATCH_ROWS
 CRITEO_BUCKETS = 1_000_000
-NUMBERS = [f"f{i:02}" for i in range(1, 29)]
+NUMBERS = NAMES[:-1]
 COUNTS, TEXTS = [f"I{i}" for i in range(1, 14)], [f"C{i}" for i in range(1, 27)]
-FLOATS = Schema.from_columns({"f{01..28}": {}, "late": {"role": "label"}}, "binary_cross_entropy")
 CRITEO = Schema.from_columns(
     {
         "late": {"role": "label"},
         "I{1..13}": {"missing": 0},
         "C{1..26}": {"kind": "category", "buckets": CRITEO_BUCKETS, "missing": ""},
     },
-    "binary_cross_entropy",
+    BINARY,
 )
 Rows = list[dict[str, Any]]
-
-
-def float_rows() -> Rows:
-    """28 float32 and a label."""
-    values = np.random.default_rng(1).uniform(-10, 10, (ROW_RECORDS, 28)).astype(np.float32).tolist()
-    return [{**dict(zip(NUMBERS, row, strict=True)), "late": i % 2} for i, row in enumerate(values)]
+Parse = Callable[[bytes], Any]
+Take = Callable[[list[Any]], object]  # of parsed rows
 
 
 def criteo_rows() -> Rows:
@@ -63,39 +59,42 @@ def hashed(rows: Sequence[Sequence[Any]]) -> object:
     return np.array([[hash(text) % CRITEO_BUCKETS for text in row] for row in rows], np.int32)
 
 
-def avro(fields: dict[str, Any], columns: Schema, rows: Rows, take: Callable[[Any, list[bytes]], object]) -> Sides:
-    schema = {"type": "record", "name": "Row", "fields": [{"name": name, "type": of} for name, of in fields.items()]}
-    parsed, records = fastavro.parse_schema(dict(schema)), []
-    for row in rows:
-        to = io.BytesIO()
-        fastavro.schemaless_writer(to, parsed, row)
-        records.append(to.getvalue())
-    format = {"name": "avro", "schema": avro_schema.canonical(json.dumps(schema))}
+def beside(rival: str, format: Any, columns: Schema, records: list[bytes], parse: Parse, take: Take) -> Sides:
+    """Records decoded by us, and parsed and taken into arrays by a rival."""
     return {
         "ours": decoder(format, columns, records, len(records)),
-        "fastavro + NumPy": by_256(records, lambda some: take(parsed, some)),
+        rival: by_256(records, lambda some: take([parse(record) for record in some])),
     }
 
 
-def read_avro(parsed: Any, records: list[bytes]) -> list[list[Any]]:
-    return [list(fastavro.schemaless_reader(io.BytesIO(record), parsed, None).values()) for record in records]
+def avro(fields: dict[str, Any], columns: Schema, rows: Rows, take: Take) -> Sides:
+    schema = record(*fields.items())
+    parsed, format = (
+        fastavro.parse_schema(schema),
+        {"name": "avro", "schema": avro_schema.canonical(json.dumps(schema))},
+    )
+    records = [written(schema, row) for row in rows]
+
+    def parse(record: bytes) -> list[Any]:
+        return list(fastavro.schemaless_reader(io.BytesIO(record), parsed, None).values())
+
+    return beside("fastavro + NumPy", format, columns, records, parse, take)
 
 
 def avro_floats() -> Sides:
     fields = {**dict.fromkeys(NUMBERS, "float"), "late": "int"}
-    return avro(fields, FLOATS, float_rows(), lambda parsed, some: np.array(read_avro(parsed, some), np.float32))
+    return avro(fields, SCHEMA, rows(ROW_RECORDS, 4), lambda parsed: np.array(parsed, np.float32))
 
 
 def avro_criteo() -> Sides:
-    nullable = {**{name: ["null", "long"] for name in COUNTS}, **{name: ["null", "string"] for name in TEXTS}}
+    fields = {"late": "int", **dict.fromkeys(COUNTS, nullable("long")), **dict.fromkeys(TEXTS, nullable("string"))}
 
-    def take(parsed: Any, records: list[bytes]) -> None:
-        rows = read_avro(parsed, records)
-        numbers = np.array([row[:14] for row in rows], np.float32)
+    def take(parsed: list[Any]) -> None:
+        numbers = np.array([row[:14] for row in parsed], np.float32)
         numbers[np.isnan(numbers)] = 0
-        hashed([row[14:] for row in rows])
+        hashed([row[14:] for row in parsed])
 
-    return avro({"late": "int", **nullable}, CRITEO, criteo_rows(), take)
+    return avro(fields, CRITEO, criteo_rows(), take)
 
 
 @bench(
@@ -114,27 +113,22 @@ def avro_bench(run: Run, sides: Callable[[], Sides]) -> Sides:
     return sides()
 
 
-def protobuf(
-    fields: list[tuple[Any, ...]], columns: Schema, rows: Rows, take: Callable[[Any, list[bytes]], object]
-) -> Sides:
+def protobuf(fields: list[tuple[Any, ...]], columns: Schema, rows: Rows, take: Take) -> Sides:
     file = File("row.proto")
     file.add("Row", *fields)
-    made_class = file.message("Row")
-    records = [made_class(**row).SerializeToString() for row in rows]
+    message = file.message("Row")
+    records = [message(**row).SerializeToString() for row in rows]
     schema = protobuf_schema.canonical(protobuf_schema.canonical_bytes(file.set_bytes()))
-    return {
-        "ours": decoder({"name": "protobuf", "schema": schema}, columns, records, len(records)),
-        "upb + NumPy": by_256(records, lambda some: take(made_class.FromString, some)),
-    }
+    format = {"name": "protobuf", "schema": schema}
+    return beside("upb + NumPy", format, columns, records, message.FromString, take)
 
 
 def protobuf_floats() -> Sides:
-    fields, pick = [(name, i, "float") for i, name in enumerate(NUMBERS, 1)], attrgetter(*NUMBERS, "late")
-
-    def take(parse: Any, records: list[bytes]) -> object:
-        return np.array([pick(parse(record)) for record in records], np.float32)
-
-    return protobuf([*fields, ("late", 29, "int32")], FLOATS, float_rows(), take)
+    fields, pick = [(name, i, "float") for i, name in enumerate(NUMBERS, 1)], attrgetter(*NAMES)
+    return protobuf(
+        [*fields, ("late", 29, "int32")], SCHEMA, rows(ROW_RECORDS, 4),
+        lambda parsed: np.array([pick(row) for row in parsed], np.float32),
+    )  # fmt: skip
 
 
 def protobuf_criteo() -> Sides:
@@ -142,10 +136,9 @@ def protobuf_criteo() -> Sides:
     texts = [(name, i, "string", "optional") for i, name in enumerate(TEXTS, 15)]
     numbers, words = attrgetter("late", *COUNTS), attrgetter(*TEXTS)
 
-    def take(parse: Any, records: list[bytes]) -> None:
-        rows = [parse(record) for record in records]
-        np.array([numbers(row) for row in rows], np.float32)
-        hashed([words(row) for row in rows])
+    def take(parsed: list[Any]) -> None:
+        np.array([numbers(row) for row in parsed], np.float32)
+        hashed([words(row) for row in parsed])
 
     return protobuf([("late", 1, "int32"), *counts, *texts], CRITEO, criteo_rows(), take)
 
@@ -163,7 +156,6 @@ def protobuf_bench(run: Run, sides: Callable[[], Sides]) -> Sides:
     return sides()
 
 
-LOSS = "binary_cross_entropy"
 LINES, RECORDS = 1_000, 16
 CSV: dict[str, dict[str, Any]] = {
     "28 numbers": {**{f"f{i}": {} for i in range(28)}, "late": {"role": "label"}},
@@ -175,7 +167,7 @@ CSV: dict[str, dict[str, Any]] = {
 }
 ROWS, WORDS, BUCKETS = 512, 40, 1 << 18
 RCV1 = DATA / "rcv1" / "rcv1_small.dat"
-RCV1_LINES = 100   # a record
+RCV1_LINES = 100  # a record
 SPARSE: dict[str, Any] = {
     "wide": {"kind": "sparse", "buckets": 1 << 18, "most": 4096},
     "late": {"role": "label", "classes": ["-1", "1"]},
@@ -222,7 +214,7 @@ def csv(run: Run, name: str) -> Sides:
     """CSV into slots against pyarrow's reader on one thread, same bytes and columns. It reads each record of many lines
     by itself; of records of one line it is given all lines at once, for it was not made for them."""
     columns, chance, rows = CSV[name], np.random.default_rng(3), LINES * RECORDS
-    schema, packs = Schema.from_columns(columns, LOSS), [csv_lines(columns, chance) for _ in range(RECORDS)]
+    schema, packs = Schema.from_columns(columns, BINARY), [csv_lines(columns, chance) for _ in range(RECORDS)]
     many, one = [b"".join(lines) for lines in packs], [line for lines in packs for line in lines]
     by_arrow = by_pyarrow(columns, many)
     assert by_arrow() == rows
@@ -251,7 +243,7 @@ def text(run: Run, size: int) -> Sides:
     """Words, and pairs of words, hashed into slots; the rival hashes the same of texts that are decoded already."""
     documents, work = texts(), ROWS * WORDS
     columns = {"words": {"kind": "text", "ngrams": [1, size], "buckets": BUCKETS}, "late": {"role": "label"}}
-    schema = Schema.from_columns(columns, LOSS)
+    schema = Schema.from_columns(columns, BINARY)
     rows = [{"words": text, "late": at % 2} for at, text in enumerate(documents)]
     records = [encode_rows("json", schema, rows[at : at + 64]) for at in range(0, ROWS, 64)]
     rival = HashingVectorizer(ngram_range=(1, size), n_features=BUCKETS, norm=None, alternate_sign=False)
@@ -281,17 +273,19 @@ def by_vowpal(path: Path) -> None:
         Line("vw, rcv1", "vw", "vw --noop", 2),
         Line("libsvm, rcv1", "libsvm", "load_svmlight_file", 10),
     ],
-    rates(cpu=time.process_time), "features/s", seconds=12.0,
+    rates(cpu=time.process_time),
+    "features/s",
+    seconds=12.0,
 )
 def sparse_text(run: Run) -> Sides:
     """rcv1 as VW's text and as libsvm into slots, against scikit-learn's reader and VW's parser."""
     if not RCV1.exists():
         return dict.fromkeys(("vw", "libsvm", "load_svmlight_file", "vw --noop"), f"{RCV1.name} is not at hand")
-    vw = RCV1.read_bytes() * 4   # what a call costs beside its lines counts for less
+    vw = RCV1.read_bytes() * 4  # what a call costs beside its lines counts for less
     libsvm, features, folder = vw.replace(b"|f ", b""), vw.count(b":"), run.folder
     (folder / "rcv1.libsvm").write_bytes(libsvm)
     (folder / "rcv1.vw").write_bytes(vw)
-    schema, sides = Schema.from_columns(SPARSE, LOSS), dict[str, Any]()
+    schema, sides = Schema.from_columns(SPARSE, BINARY), dict[str, Any]()
     for form, data in (("vw", vw), ("libsvm", libsvm)):
         lines = data.splitlines(keepends=True)
         records = [b"".join(lines[at : at + RCV1_LINES]) for at in range(0, len(lines), RCV1_LINES)]

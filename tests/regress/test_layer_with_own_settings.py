@@ -58,7 +58,6 @@ y = { role = "label" }
 [model]
 layers = [ LAYERS ]
 """
-WIDE = '"c{1..2}" = { kind = "category", buckets = 2, embed = 40000 }'
 
 
 @pytest.fixture(autouse=True)
@@ -92,28 +91,10 @@ def test_a_mistake_has_its_line_here_and_its_place_in_a_manifests_spec(given: st
         job(given)
     assert len(caught.value.mistakes) == 1
     assert str(caught.value.mistakes[0]).startswith("x.toml:8: model.layers[") and message in str(caught.value)
-    spec = {**job("").model_spec(), "layers": job_layers(given)}
+    spec = {**job("").model_spec(), **tomllib.loads(f"layers = [ {given} ]")}
     with pytest.raises(UserMistake, match=r"^model.layers\[") as refused:
         Model(spec)
     assert message.partition(", got")[0].partition("did")[0].rstrip("; ") in str(refused.value)
-
-
-def job_layers(given: str) -> list[object]:
-    found: list[object] = tomllib.loads(f"layers = [ {given} ]")["layers"]
-    return found
-
-
-def test_a_snapshots_size_is_the_engines() -> None:
-    made = job("{ funnel = 3 }")   # 8 inputs to 4, 2, 1, and the output
-    model = Model(made.model_spec())
-    floats = sum(block.count for block in model.blocks if block.group == "parameters")
-    assert floats == 8 * 4 + 4 + 4 * 2 + 2 + 2 * 1 + 1 + 1 + 1
-    assert made.state_bytes == model.state_bytes >= 3 * 4 * floats
-
-
-def test_what_only_the_engine_finds_is_a_mistake_of_the_model() -> None:
-    with pytest.raises(JobMistakes, match=r"x.toml:7: model.input: expected 1 to \d+ columns"):
-        Job.parse(JOB.replace("LAYERS", "").replace('"x{1..8}" = {}', WIDE), name="x.toml")
 
 
 def test_its_examples_train_and_come_back_from_a_snapshot() -> None:
@@ -122,10 +103,14 @@ def test_its_examples_train_and_come_back_from_a_snapshot() -> None:
     random = np.random.default_rng(1)
     rows = [{f"x{at}": float(cell) for at, cell in enumerate(row, 1)} for row in random.normal(size=(200, 8))]
     records = [json.dumps({**row, "y": int(row["x1"] > 0)}).encode() for row in rows]
+    funnel = Model(job("{ funnel = 3 }").model_spec())  # 8 inputs to 4, 2, 1, and the output
+    floats = sum(block.count for block in funnel.blocks if block.group == "parameters")
+    assert floats == 8 * 4 + 4 + 4 * 2 + 2 + 2 * 1 + 1 + 1 + 1
     for example in tried:
         made = job(show_value(example))
         assert 0 < abs(trained(made, records)["log_loss"] - np.log(2)) < 0.1
         model = Model({**made.model_spec(), "layers": json.loads(json.dumps([example]))})
+        assert made.state_bytes == model.state_bytes
         state = model.initial_state(3)
         again, payload = np.zeros_like(state), snapshot.model_payload(model, state)
         snapshot.load(model, again, payload)
@@ -151,3 +136,6 @@ def test_what_has_no_default_is_missed_at_the_layer(monkeypatch: pytest.MonkeyPa
         job("{ funnel = 2 }")
     (mistake,) = caught.value.mistakes
     assert str(mistake) == "x.toml:8: model.layers[0].shape: missing, expected one of plain, bent"
+    wide = '"c{1..2}" = { kind = "category", buckets = 2, embed = 40000 }'  # which only the engine finds
+    with pytest.raises(JobMistakes, match=r"x.toml:7: model.input: expected 1 to \d+ columns"):
+        Job.parse(JOB.replace("LAYERS", "").replace('"x{1..8}" = {}', wide), name="x.toml")

@@ -10,7 +10,7 @@ from streamtrain.clients.writer import RecordWriter
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.topics import REGISTRY
-from streamtrain.topics.topic import all_topics, row_topics, topic
+from streamtrain.topics.topic import all_topics, job_topics, row_topics, topic
 
 
 def test_every_topic_is_named_as_its_file() -> None:
@@ -30,6 +30,13 @@ def test_names() -> None:
         topic("records").name("x" * 250)
     with pytest.raises(UserMistake, match="expected one of"):
         topic("record")
+    for given, text in (
+        ({"record": {}}, "expected one of"),
+        ({"snapshots": {"name": "x"}}, r"topics.snapshots.name: expected no name: .* got 'x'"),
+        ({"control": {"partitions": 3}}, r"topics.control.partitions: expected 1, which is fixed, got 3"),
+    ):
+        with pytest.raises(UserMistake, match=text):
+            job_topics("job", given)
 
 
 def test_policies() -> None:

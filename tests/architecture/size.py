@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.architecture.sources import nodes, text
+from tests.architecture.sources import places, text
 
 FILE_LINES = 400
 FUNCTION_LINES = 50
@@ -21,23 +21,19 @@ def test_files_are_short(tracked):
 
 
 def test_functions_are_short(python_trees):
-    long = []
-    for name, tree in python_trees.items():
-        for node in nodes(tree, ast.FunctionDef, ast.AsyncFunctionDef):
-            lines = node.end_lineno - node.lineno + 1
-            if lines > FUNCTION_LINES:
-                long.append(f"{name}:{node.lineno} {node.name}: {lines} lines")
-    assert long == []
+    functions = places(python_trees, ast.FunctionDef, ast.AsyncFunctionDef)
+    lengths = {f"{where} {node.name}": node.end_lineno - node.lineno + 1 for _, node, where in functions}
+    assert {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES} == {}
+
+
+def lines_of(names):
+    """The lines of files, by their places."""
+    return {f"{name}:{at}": line for name in names for at, line in enumerate(text(name).splitlines(), 1)}
 
 
 def test_native_lines_fit(tracked):
-    long = []
-    for name in tracked:
-        if name.endswith(NATIVE):
-            for number, line in enumerate(text(name).splitlines(), 1):
-                if len(line) > LINE_COLUMNS:
-                    long.append(f"{name}:{number} {len(line)} columns")
-    assert long == []
+    lines = lines_of(name for name in tracked if name.endswith(NATIVE))
+    assert {place: len(line) for place, line in lines.items() if len(line) > LINE_COLUMNS} == {}
 
 
 def test_modules_say_what_they_are_for(python_trees):
@@ -53,9 +49,5 @@ def test_modules_say_what_they_are_for(python_trees):
 
 def test_nothing_is_left_for_later(tracked):
     code = [name for name in tracked if name.endswith((".py", ".pyi", ".txt", ".toml", ".yml", *NATIVE))]
-    left = []
-    for name in code:
-        for number, line in enumerate(text(name).splitlines() if LATER.search(text(name)) else (), 1):
-            if LATER.search(line):
-                left.append(f"{name}:{number} {line.strip()}")
-    assert left == []
+    lines = lines_of(name for name in code if LATER.search(text(name)))
+    assert {place: line for place, line in lines.items() if LATER.search(line)} == {}

@@ -52,6 +52,12 @@ def nodes(tree: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
         yield from by_kind.get(kind, ())
 
 
+def places(trees: Mapping[str, ast.Module], *kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST, str]]:
+    """Every node of these kinds in several trees: the tree's name, the node, and its place to show."""
+    for name, tree in trees.items():
+        yield from ((name, node, f"{name}:{getattr(node, 'lineno', 0)}") for node in nodes(tree, *kinds))
+
+
 @functools.cache
 def _by_kind(tree: ast.AST) -> dict[type[ast.AST], list[ast.AST]]:
     """All nodes that have fields. `ast.walk` takes twice the time."""

@@ -1,11 +1,11 @@
-"""What the package never does: read the environment below the command line, or run code that came as data."""
+"""The package never reads the environment below the command line, and never runs code that came as data."""
 
 from __future__ import annotations
 
 import ast
 import re
 
-from tests.architecture.sources import nodes
+from tests.architecture.sources import nodes, places
 
 # the modules, beside the command line, that hand their own environment on to a child
 PASS_ON = {"streamtrain.run.host"}
@@ -27,59 +27,42 @@ def name_of(node: ast.AST) -> str:
 def test_environment_and_arguments_are_read_by_the_command_line_only(package_trees):
     names = re.compile(r"os\.(environb?|getenvb?|putenv)|sys\.(orig_)?argv")
     wrong = []
-    for module, tree in package_trees.items():
-        if module.startswith("streamtrain.cli") or module in PASS_ON:
-            continue
-        for node in nodes(tree, ast.Attribute, ast.ImportFrom):
-            taken = [name_of(node)] if isinstance(node, ast.Attribute) else [f"os.{each.name}" for each in node.names]
-            if any(map(names.fullmatch, taken)):
-                wrong.append(f"{module}:{node.lineno}")
+    for module, node, place in places(package_trees, ast.Attribute, ast.ImportFrom):
+        taken = [name_of(node)] if isinstance(node, ast.Attribute) else [f"os.{each.name}" for each in node.names]
+        if any(map(names.fullmatch, taken)) and not module.startswith("streamtrain.cli") and module not in PASS_ON:
+            wrong.append(place)
     assert wrong == []
 
 
 def test_no_code_from_data(package_trees):
     wrong = []
-    for module, tree in package_trees.items():
-        for node in nodes(tree, ast.Import, ast.ImportFrom, ast.Call, ast.keyword):
-            asked: list[str] = []
-            if isinstance(node, ast.Import):
-                asked = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                asked = [node.module or ""]
-            if (UNSAFE_MODULES - OWN.get(module, set())) & {name.split(".")[0] for name in asked}:
-                wrong.append(f"{module}:{node.lineno} imports {asked}")
-            if isinstance(node, ast.Call) and name_of(node.func) in UNSAFE_CALLS:
-                wrong.append(f"{module}:{node.lineno} calls {name_of(node.func)}")
-            if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "shell"):
-                constant = node.value.value if isinstance(node.value, ast.Constant) else None
-                if constant is not False:
-                    wrong.append(f"{module}:{node.value.lineno} {node.arg}")
+    for module, node, place in places(package_trees, ast.Import, ast.ImportFrom):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        if (UNSAFE_MODULES - OWN.get(module, set())) & {name.split(".")[0] for name in names}:
+            wrong.append(f"{place} imports {names}")
+    for _, node, place in places(package_trees, ast.Call):
+        if name_of(node.func) in UNSAFE_CALLS:
+            wrong.append(f"{place} calls {name_of(node.func)}")
+        for each in node.keywords:
+            is_false = isinstance(each.value, ast.Constant) and each.value.value is False
+            if each.arg in ("allow_pickle", "shell") and not is_false:
+                wrong.append(f"{place} {each.arg}")
     assert wrong == []
 
 
 def test_tests_wait_for_a_state(python_trees):
     """A sleep in a test stands inside a `while` that asks for something."""
     wrong = []
-    for name, tree in python_trees.items():
-        if not name.startswith("tests/"):
-            continue
-        for node in nodes(tree, ast.Call):
-            sleeps = name_of(node.func) in ("time.sleep", "sleep")
-            if sleeps and not any(loop.lineno <= node.lineno <= loop.end_lineno for loop in nodes(tree, ast.While)):
-                wrong.append(f"{name}:{node.lineno}")
+    for name, node, place in places(python_trees, ast.Call):
+        if name.startswith("tests/") and name_of(node.func) in ("time.sleep", "sleep"):
+            loops = nodes(python_trees[name], ast.While)
+            wrong += [place] if not any(loop.lineno <= node.lineno <= loop.end_lineno for loop in loops) else []
     assert wrong == []
 
 
 def test_children_import_what_is_installed_not_what_lies_in_the_working_folder(package_trees):
     """Without -P (or -I) Python looks for modules in the working folder first; the demo is started in a checkout."""
-    wrong = []
-    started = 0
-    for module, tree in package_trees.items():
-        for node in nodes(tree, ast.List):
-            if node.elts and name_of(node.elts[0]) == "sys.executable":
-                flag = node.elts[1].value if isinstance(node.elts[1], ast.Constant) else None
-                started += 1
-                if flag not in ("-P", "-I"):
-                    wrong.append(f"{module}:{node.lineno}")
+    lists = {place: node.elts for _, node, place in places(package_trees, ast.List)}
+    started = {place: each[1] for place, each in lists.items() if each and name_of(each[0]) == "sys.executable"}
     assert started
-    assert wrong == []
+    assert [place for place, flag in started.items() if getattr(flag, "value", None) not in ("-P", "-I")] == []

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.model import aligned
 from streamtrain.compute.state import view
 from tests.bench.bed import spawn
 from tests.bench.harness import Line, Run, Sides, bench, best_times, least_times, once
 from tests.bench.steps import SMALL, WIDE, Network, fill, ours
+from tests.train.arena_run import ArenaRun
 
 APART = "unconnected copies"
 WORKERS, FREQUENCY = 2, 4
@@ -83,35 +84,22 @@ def threads(run: Run, network: Network) -> Sides:
     return found | {f"{name}median": statistics.median(turn[name][0] for turn in turns) for name in sides}
 
 
-class Rounds:
+class Rounds(ArenaRun):
     """An arena whose slots are filled once, and its workers."""
 
     def __init__(self, rows: int) -> None:
-        model, self.rows, self.round = Model(SMALL.spec), rows, 0
-        slots, count = SMALL.slots(rows, 8), 2 * WORKERS * FREQUENCY
-        self.arena = _native.Arena.create(
-            workers=WORKERS, averaging_frequency=FREQUENCY, slot_count=count, slot_layout=slots,
-            state_layout=model.layout,
-        )  # fmt: skip
-        start = view(self.arena.mean_address(0), model.layout.published(WORKERS).state_bytes)
-        model.layout.begin_lineage(model.initial_state(7), WORKERS, start)
-        self.ring = _native.CoordinatorEnd(self.arena)
-        self.ring.begin(round=-1, learning_rate=1e-3)
+        super().__init__(WORKERS, FREQUENCY, SMALL.spec, slots=SMALL.slots(rows, 8))
         self.log = _native.RoundLogThread(self.ring)
         self.log.start()
-        self.ring.start()
-        self.ingest = _native.IngestEnd(self.arena)
-        for at in range(count):
-            fill(view(self.arena.slot_address(at), slots.slot_bytes), slots, SMALL.batch(rows))
-        workers = [_native.Worker(self.arena, index) for index in range(WORKERS)]
-        addresses = [(each.state_address, each.base_address, each.share_address) for each in workers]
-        self.crew = [(each, model.compile("cpu", slots, *its)) for each, its in zip(workers, addresses, strict=True)]
+        self._rows = [rows] * WORKERS * FREQUENCY
+        for at in range(2 * len(self._rows)):
+            fill(view(self.arena.slot_address(at), self.slots.slot_bytes), self.slots, SMALL.batch(rows))
 
     def begin(self) -> None:
         """The next round's slots are full."""
-        steps = WORKERS * FREQUENCY
-        self.ingest.fill_round(round=self.round, first_slot=self.round * steps, rows=[self.rows] * steps, closed=True)
-        self.round += 1
+        first = self.next_round * len(self._rows)
+        self.ingest.fill_round(round=self.next_round, first_slot=first, rows=self._rows, closed=True)
+        self.next_round += 1
 
     def work(self, index: int) -> None:
         worker, plan = self.crew[index]
@@ -136,7 +124,7 @@ def workers(run: Run) -> Sides:
         list(pool.map(lambda index: [copies[index]() for _ in range(FREQUENCY)], range(WORKERS)))
 
     best = least_times({"workers": average, APART: alone}, run.seconds)
-    assert rounds.arena.progress()["finished_round"] == rounds.round - 1
+    assert rounds.arena.progress()["finished_round"] == rounds.next_round - 1
     return {name: WORKERS * FREQUENCY * run.rows / seconds for name, seconds in best.items()}
 
 

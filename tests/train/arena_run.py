@@ -45,12 +45,13 @@ class ArenaRun:
         round_: int = -1,
         backend: str = "cpu",
         more_slots: int = 0,
+        slots: _native.SlotLayout | None = None,
     ) -> None:
         self.model, self.backend = Model(spec), backend
         self.workers = workers
         self.frequency = frequency
         blocks = [("numbers", "f32", 4), ("label", "f32", 1), ("weight", "f32", 1)]
-        self.slots = _native.SlotLayout.make(ROWS, 8, blocks)
+        self.slots = slots or _native.SlotLayout.make(ROWS, 8, blocks)
         self.arena = _native.Arena.create(
             workers=workers, averaging_frequency=frequency, slot_count=2 * workers * frequency + more_slots,
             slot_layout=self.slots, state_layout=self.model.layout,

@@ -30,6 +30,9 @@ def test_values_and_defaults(job_text: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert job.publish.archive is not None and job.publish.archive.every_s == 600.0
     assert job.predict.delivery == "exactly_once"
     assert job.records.start == "earliest" and job.records.max_dead_letter_share == 0.1
+    text = job_text.replace("prefetch_buffer = 24\n", "")  # three rounds
+    assert Job.parse(text).train.prefetch_buffer == 24
+    assert Job.parse(text, sets=["train.workers=8"]).train.prefetch_buffer == 96
 
 
 def test_flags_stand_over_the_environment_over_the_file(job_text: str) -> None:
@@ -95,33 +98,22 @@ def test_topics_have_names(job_text: str) -> None:
     assert job.topic("dead-letters").name == job.topic("dead_letters").name == "flights.dead-letters"
 
 
-def test_the_ring_holds_three_rounds_where_it_is_not_given(job_text: str) -> None:
-    text = job_text.replace("prefetch_buffer = 24\n", "")
-    assert Job.parse(text).train.prefetch_buffer == 24
-    assert Job.parse(text, sets=["train.workers=8"]).train.prefetch_buffer == 96
-
-
 def test_the_effective_job_comes_back_without_kafka(job_text: str) -> None:
-    job = Job.parse(job_text, sets=["kafka.sasl.password=hush", "records.start=2026-01-31"])
+    sets = ["records.start=2026-01-31", "train.round_interval=off", "train.batch_growth=off"]
+    job = Job.parse(job_text, sets=["kafka.sasl.password=hush", *sets])
     effective = json.loads(json.dumps(job.effective()))
     assert "kafka" not in effective and "hush" not in json.dumps(effective)
     again = Job.from_effective(effective)
     assert again.effective() == job.effective() and again.digest() == job.digest() and again.kafka.bootstrap == ""
-    assert job.digest() != Job.parse(job_text, sets=["train.seed=1"]).digest()
-    assert job.digest() == Job.parse(job_text, sets=["records.start=2026-01-31"]).digest()
+    assert again.train.round_interval_s is None and again.train.batch_growth is None
+    assert job.digest() != Job.parse(job_text, sets=[*sets, "train.seed=1"]).digest()
+    assert job.digest() == Job.parse(job_text, sets=sets).digest()
 
 
 def test_secrets_are_not_shown_and_travel_between_processes(job_text: str) -> None:
     job = Job.parse(job_text, sets=["kafka.sasl.password=hush", "kafka.producer.sasl.username=who"])
     assert "hush" not in repr(job) and "who" not in repr(job) and "sasl.password" in repr(job)
     assert pickle.loads(pickle.dumps(job)) == job
-
-
-def test_model_spec_is_json(job_text: str) -> None:
-    spec = Job.parse(job_text).model_spec()
-    assert json.loads(json.dumps(spec)) == spec
-    assert spec["optimizer"] == of_all() | {"name": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
-    assert spec["layers"] == [{"dense": 64, "activation": "relu"}] and spec["average_optimizer_state"] is True
 
 
 def test_a_loss_is_a_name_or_a_table_with_settings(job_text: str) -> None:
@@ -142,8 +134,9 @@ def test_a_loss_is_a_name_or_a_table_with_settings(job_text: str) -> None:
     assert Job.from_effective(json.loads(json.dumps(job.effective()))).effective() == job.effective()
 
 
-def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
+def test_the_table_has_every_section_and_tables_that_stand_for_a_value() -> None:
     takes = {setting.path: setting.takes for setting in settings_table()}
+    assert {path.partition(".")[0] for path in takes} == set(SECTIONS)
     name = "columns.<column>.standardize"
     assert takes[name] == "true or false or a table" and f"{name}.half_life" in takes
     assert takes[f"{name}.clip"] == 'a number above 0 to 1000000.0 or "off"'
@@ -204,10 +197,6 @@ def test_a_setting_under_a_name_is_reached_by_flag_and_environment(path: str, va
     assert by_flag == by_environment != before
 
 
-def test_every_section_is_in_the_table() -> None:
-    assert {setting.path.partition(".")[0] for setting in settings_table()} == set(SECTIONS)
-
-
 @over(
     ("units", "amounts"),
     [
@@ -225,6 +214,7 @@ def test_amounts_are_written_as_they_are_read(units: dict[str, int], amounts: li
         (["optimizer.name=sgd"], {"name": "sgd", "momentum": 0.0}),
         (["optimizer.name=sgd", "optimizer.momentum=0.5"], {"name": "sgd", "momentum": 0.5}),
         (["optimizer.name=momentum"], {"name": "momentum", "momentum": 0.9}),
+        ([], {"name": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
         (["optimizer.beta1=0"], {"name": "adam", "beta1": 0.0, "beta2": 0.999, "epsilon": 1e-8}),
     ],
 )
@@ -236,7 +226,10 @@ def of_all() -> dict[str, object]:
     return {name: option.default for name, option in optimizers.COMMON.items()}
 
 
-def test_the_engine_takes_the_model_spec(job_text: str) -> None:
+def test_the_model_spec_is_json_and_the_engine_takes_it(job_text: str) -> None:
+    spec = Job.parse(job_text).model_spec()
+    assert json.loads(json.dumps(spec)) == spec
+    assert spec["layers"] == [{"dense": 64, "activation": "relu"}] and spec["average_optimizer_state"] is True
     job = Job.parse(job_text, sets=["model.layers=[{dense=2048},{dense=64}]"])
     model = Model(job.model_spec())
     assert job.state_bytes == model.state_bytes
@@ -275,10 +268,3 @@ def test_differences_name_what_changed(job_text: str) -> None:
     assert job.differences(other.effective())[0] == "columns.carrier.buckets: the snapshot has 128, the job file 64"
     assert job.differences(other.effective())[1].endswith("the job file none")
     assert Job.parse(job_text, sets=["train.workers=3", "optimizer.learning_rate=1"]).differences(job.effective()) == []
-
-
-def test_what_is_off_stays_off_in_a_manifest(job_text: str) -> None:
-    job = Job.parse(job_text, sets=["train.round_interval=off", "train.batch_growth=off"])
-    again = Job.from_effective(job.effective())
-    assert again.train.round_interval_s is None and again.train.batch_growth is None
-    assert again.effective() == job.effective() and again.digest() == job.digest()

@@ -42,14 +42,10 @@ y = true
 
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    if path:
-        yield path
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from paths(inner, (*path, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from paths(inner, (*path, index))
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in inside:
+        yield (*path, key)
+        yield from paths(inner, (*path, key))
 
 
 def test_every_path_has_a_line() -> None:

@@ -63,9 +63,5 @@ def test_two_networks_are_one_too_many(model: str, told: str) -> None:
     with pytest.raises(JobMistakes, match=re.escape(told)) as error:
         Job.parse(TEXT.replace('torch = "NAME:Net"', model))
     assert len(error.value.mistakes) == 1
-
-
-def test_a_module_of_a_program_is_one_too_many_too() -> None:
-    text = TEXT.replace('torch = "NAME:Net"', LAYERS)
     with pytest.raises(JobMistakes, match=r"model\.layers: expected none beside a PyTorch module"):
-        Job.parse(text, module=lambda: None)
+        Job.parse(TEXT.replace('torch = "NAME:Net"', LAYERS), module=lambda: None)  # as is a module of a program

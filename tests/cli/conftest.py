@@ -16,7 +16,7 @@ from streamtrain.cli import main
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str

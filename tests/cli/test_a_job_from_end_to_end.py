@@ -7,9 +7,7 @@ import json
 import re
 import signal
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy_predict
@@ -19,9 +17,8 @@ from waiting import wait_for
 
 from streamtrain.files.forms import suffixes
 from streamtrain.files.reading import read_rows
+from tests.cli.conftest import Run
 from tests.e2e import commands, threaded
-
-Run = Callable[..., Any]
 
 
 @pytest.fixture

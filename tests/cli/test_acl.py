@@ -29,17 +29,18 @@ from streamtrain import LiveModel
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.rights import REGISTRY
 from streamtrain.ui.following import Following
+from tests.cli.conftest import JOB, Run
 from tests.e2e import commands, threaded
 from tests.e2e.harness import LiveJob
+from tests.e2e.test_gaps import delete
 
-pytestmark = [pytest.mark.kafka, pytest.mark.full]
 IN_PROCESSES = ("train", "predict")  # the others run in the test's
 KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "transactional-id": ResourceType.TRANSACTIONAL_ID}
 PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefixed": ResourcePatternType.PREFIXED}
 
 
 def bindings(line: str) -> list[AclBinding]:
-    """What kafka-acls.sh makes of a printed line: read as its manual says."""
+    """Returns the bindings that kafka-acls.sh makes of a printed line, by its manual."""
     tool, *words = shlex.split(line)
     assert tool == "kafka-acls.sh" and words.pop(words.index("--add"))
     options: dict[str, list[str]] = {}
@@ -94,13 +95,14 @@ class As:
     here: Any = LiveJob.here  # of the job file at self.path
 
     def does(self, *words: str) -> None:
-        """As `runs`, and it must end well."""
+        """Runs a command that must end well."""
         done = self.runs(*words)
         assert done.returncode == 0, f"{self.role} {words}: {done.stdout[-800:]}\n{done.stderr[-3000:]}"
 
 
+@pytest.mark.full
 def test_each_role_has_what_it_needs(guarded: GuardedKafka, tmp_path: Path) -> None:
-    """From making the topics to looking at it all, each step by the role that does it."""
+    """Each step, from the topics' creation to the views, is done by the role that does it."""
     job = LiveJob(guarded, tmp_path)
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(json.dumps({**ROW, "x1": at / 10, "y": at % 2}) + "\n" for at in range(200)))
@@ -109,9 +111,7 @@ def test_each_role_has_what_it_needs(guarded: GuardedKafka, tmp_path: Path) -> N
     who: Callable[[str], As] = lambda role: As(guarded, job, role, tmp_path)  # noqa: E731
 
     admin = who("admin")
-    for done in admin.admin.delete_topics([name for name in job.admin.names() if name.startswith(job.name)]).values():
-        done.result(30)
-    wait_for(lambda: not any(name.startswith(job.name) for name in job.admin.names()))
+    delete(job, *(name for name in job.admin.names() if name.startswith(job.name)))
     admin.does("topics", "create", "JOB")
     producer = who("producer")
     producer.does("produce", "JOB", "--input", str(rows))
@@ -142,6 +142,7 @@ def test_each_role_has_what_it_needs(guarded: GuardedKafka, tmp_path: Path) -> N
 ROW = {"x1": 0.5, "x2": 0.1, "x3": 0.2, "x4": 0.3, "colour": "red"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("role", "operation", "ending", "command"),
     [
@@ -155,8 +156,7 @@ ROW = {"x1": 0.5, "x2": 0.1, "x3": 0.2, "x4": 0.3, "colour": "red"}
 def test_what_is_not_given_is_missed(
     guarded: GuardedKafka, tmp_path: Path, role: str, operation: str, ending: str, command: str
 ) -> None:
-    job = LiveJob(guarded, tmp_path)
-    job.produce(100)
+    job = LiveJob(guarded, tmp_path, produce=100)
     if role != "trainer":
         threaded.rows_after(job.path)
     user = As(guarded, job, role, tmp_path)
@@ -170,3 +170,17 @@ def test_what_is_not_given_is_missed(
         assert done.result(30)
     refused = user.runs(*command.split())
     assert refused.returncode == 2 and "uthori" in refused.stderr, refused.stderr[-2000:]
+
+
+HELD_OUT = '\n[train.early_stopping]\nno_improvement = 3\nheld_out = {{ topic = "{topic}" }}\n'
+
+
+def test_a_trainer_reads_the_topic_that_is_held_out(run: Run, tmp_path: Path) -> None:
+    plain = JOB.format(name="acl", bootstrap="127.0.0.1:1", format="json")
+    found = []
+    for text in (plain, plain + HELD_OUT.format(topic="judges"), plain + HELD_OUT.format(topic="acl.records")):
+        job = tmp_path / "job.toml"
+        job.write_text(text)
+        found.append(run("acl", job, "--for", "trainer", "--json").document["rights"])
+    of_it = {"kind": "topic", "name": "judges", "operations": ["Read", "Describe", "DescribeConfigs"], "begins": False}
+    assert of_it in found[1] and [right for right in found[1] if right != of_it] == found[0] == found[2]

@@ -6,18 +6,17 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from streamtrain import __version__
 from streamtrain.cli.app import commands
+from streamtrain.cli.token import TOKEN, token_for
+from streamtrain.errors import UserMistake
 from streamtrain.job import settings_table
 from streamtrain.registry import registries
-
-Run = Callable[..., Any]
+from tests.cli.conftest import Run
 
 
 def test_version(run: Run) -> None:
@@ -51,13 +50,17 @@ def test_a_paragraph_of_help_is_wrapped_by_the_terminal_alone(run: Run, monkeypa
         assert sentence in run(*call, "--help").out
 
 
-CALLS_COUNTED = """
+# programs that print how many calls they took and what they loaded
+COUNTED = """
 import sys
 calls = 0
 def count(frame, event, argument):
     global calls
     calls += event in ("call", "c_call")
 sys.setprofile(count)
+{}
+sys.setprofile(None)
+print(calls, *sys.modules)
 """
 LEAST_HELP = """
 import typer
@@ -71,19 +74,14 @@ from streamtrain.cli import main
 try: main(["--help"])
 except SystemExit: pass
 """
-SAID = """
-sys.setprofile(None)
-print(calls, *sys.modules)
-"""
 
 
 def test_help_is_quick_and_loads_no_command(run: Run) -> None:
-    """It loads its library and what says which commands there are; of calls, which unlike seconds are the same each
-    time, it takes hardly more than the library's to say nothing."""
+    """Its calls, which unlike seconds are the same each time, are hardly more than its library needs for nothing."""
 
     def took(code: str) -> tuple[int, set[str]]:
-        whole = CALLS_COUNTED + code + SAID
-        ended = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
+        program = [sys.executable, "-c", COUNTED.format(code)]
+        ended = subprocess.run(program, capture_output=True, text=True, check=True)
         calls, *modules = ended.stdout.splitlines()[-1].split()
         return int(calls), {name for name in modules if name.partition(".")[0] not in sys.stdlib_module_names}
 
@@ -94,39 +92,34 @@ def test_help_is_quick_and_loads_no_command(run: Run) -> None:
     assert calls < 1.5 * least_calls
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
-    [
-        (["prodce"], 2, "Did you mean 'produce'?"),
-        (["list", "opps"], 2, "opps"),
-        (["check"], 2, "JOB.toml"),
-        (["check", "nowhere.toml"], 2, "error: nowhere.toml: cannot be read as a job file: No such file or directory"),
-        (["list", "formats", "--log-format", "xml"], 2, "--log-format"),
-        (["train", "x.toml", "--fresh", "--restore", "3"], 2, "--fresh and --restore: expected one of them, got both"),
-    ],
-)
-def test_a_mistake_is_one_message_and_exit_code_2(run: Run, arguments: list[str], code: int, text: str) -> None:
-    if arguments[0] not in ("prodce", *commands()):
-        pytest.skip(f"there is no command {arguments[0]}")
-    ended = run(*arguments)
-    assert ended.code == code and text in " ".join(ended.err.split()) and "Traceback" not in ended.err
+PLAIN = 'name = "x"\n[kafka]\nbootstrap.servers = "127.0.0.1:1"\n[columns]\na = {}\nb = { role = "label" }\n'
+MISTAKES = {
+    "prodce": "Did you mean 'produce'?",
+    "list opps": "opps",
+    "check": "JOB.toml",
+    "check nowhere.toml": "error: nowhere.toml: cannot be read as a job file: No such file or directory",
+    "list formats --log-format xml": "--log-format",
+    "train JOB --fresh --restore 3": "--fresh and --restore: expected one of them, got both",
+    "train JOB --workers 0": "--workers: train.workers: expected a whole number from 1 to 64, got 0",
+    "train JOB --set train.workers=0": "--set: train.workers: expected a whole number",
+    "train JOB --max-rows 0": "'--max-rows'",
+    "train JOB --metrics-port 70000": "'--metrics-port'",
+    "broker start --port 70000": "'--port'",
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["train", "JOB", "--workers", "0"], "--workers: train.workers: expected a whole number from 1 to 64, got 0"),
-        (["train", "JOB", "--set", "train.workers=0"], "--set: train.workers: expected a whole number"),
-        (["train", "JOB", "--max-rows", "0"], "'--max-rows'"),
-        (["train", "JOB", "--metrics-port", "70000"], "'--metrics-port'"),
-        (["broker", "start", "--port", "70000"], "'--port'"),
-    ],
-)
-def test_a_mistake_of_a_flag_names_the_flag(run: Run, tmp_path: Path, arguments: list[str], text: str) -> None:
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A job whose Kafka is not there."""
     path = tmp_path / "job.toml"
-    path.write_text('name = "x"\n[kafka]\nbootstrap.servers = "x:1"\n[columns]\na = {}\nb = { role = "label" }\n')
-    ended = run(*(str(path) if argument == "JOB" else argument for argument in arguments))
-    assert ended.code == 2 and text in ended.err, ended.err
+    path.write_text(PLAIN)
+    return path
+
+
+@pytest.mark.parametrize("call", MISTAKES)
+def test_a_mistake_is_one_message_and_exit_code_2(run: Run, plain: Path, call: str) -> None:
+    ended = run(*call.replace("JOB", str(plain)).split())
+    assert ended.code == 2 and MISTAKES[call] in " ".join(ended.err.split()) and "Traceback" not in ended.err
 
 
 def test_mistakes_are_json_with_json(run: Run, tmp_path: Path) -> None:
@@ -144,13 +137,9 @@ def test_vv_shows_the_traceback(run: Run) -> None:
     assert "Traceback" in run("check", "nowhere.toml", "-vv").err
 
 
-def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "job.toml"
-    path.write_text(
-        'name = "x"\n[kafka]\nbootstrap.servers = "127.0.0.1:1"\n[columns]\na = {}\nb = { role = "label" }\n'
-    )
+def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, plain: Path) -> None:
     started_s = time.monotonic()
-    ended = run("topics", "create", path)
+    ended = run("topics", "create", plain)
     assert time.monotonic() - started_s < 60  # 8 s, on a busy machine
     assert ended.code == 3
     assert "error: " in ended.err and "127.0.0.1:1" in ended.err and "Traceback" not in ended.err
@@ -185,3 +174,44 @@ def test_list(run: Run) -> None:
         if ended.code or listed != names or len({*names}) < len(names) or without_help or declare - with_settings:
             wrong[kind] = ended.code, listed, without_help, declare - with_settings
     assert wrong == {}
+
+
+# -- the token of what listens: one form, wherever it comes from, and where there must be one -------------------------
+
+GOOD = "s3cret-._~+/8=="
+
+
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TOKEN, raising=False)
+
+
+def test_only_others_than_this_machine_need_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [token_for(host, None) for host in ("127.0.0.1", "localhost", "::1", "127.8.8.8")] == [""] * 4
+    others = ["0.0.0.0", "::", "192.0.2.1", "trainer.example", "localhost.example", ""]
+    for host in others:
+        with pytest.raises(UserMistake, match=f"--host {host}: expected a token where others can connect"):
+            token_for(host, None)
+    monkeypatch.setenv(TOKEN, f" {GOOD}\n")
+    assert [token_for(host, None) for host in others] == [GOOD] * 6
+
+
+def test_a_file_goes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN, GOOD)
+    (tmp_path / "token").write_text("0123456789\n")
+    assert token_for("0.0.0.0", tmp_path / "token") == "0123456789"
+    with pytest.raises(UserMistake, match=r"--token-file .*none: expected a file that holds a token"):
+        token_for("127.0.0.1", tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "text", ["short", "with a space", "naïve-token", "tab\ttab-tab", "a;b=c;path=", "=in=front", "{curly}-braces"]
+)
+def test_what_is_no_token(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN, text)
+    with pytest.raises(UserMistake, match=f"{TOKEN}: expected a token of 8 or more"):
+        token_for("127.0.0.1", None)
+    for written in (text, "\n"):
+        (tmp_path / "token").write_text(written)
+        with pytest.raises(UserMistake, match=r"--token-file .*: expected a token of 8 or more"):
+            token_for("127.0.0.1", tmp_path / "token")

@@ -164,18 +164,11 @@ def test_the_classes_choose_the_networks_size_and_the_file_says_why(classes: int
     assert (f"{classes} classes have to be told apart" in text) == (units == [128, 64])
 
 
-def test_json_lines(run: Run, tmp_path: Path) -> None:
-    rows = [{"x": i / 3, "on": i % 2 == 0, "name": "ab"[i % 2], "list": [1], "late": i % 3 == 0} for i in range(30)]
-    _, job = made(run, as_lines(tmp_path, rows), "late", tmp_path / "job.toml")
-    kinds = {name: column.kind for name, column in job.schema.columns}
-    assert kinds == {"x": "number", "on": "category", "name": "category", "late": None}
-    assert "# list: a list, of which only single elements can be columns" in (tmp_path / "job.toml").read_text()
-
-
 @pytest.mark.parametrize("label", ["out.late", "out_late"])
-def test_fields_of_objects_are_columns_with_paths(run: Run, tmp_path: Path, label: str) -> None:
+def test_fields_of_json_objects_are_columns_with_paths(run: Run, tmp_path: Path, label: str) -> None:
     rows = [
         {"user": {"age": i * 7 % 31 + 0.5, "home": {"a.b": "xyz"[i % 3]}}, "user_age": i * 3 % 7 + 0.5, "more": {},
+         "x": i / 3, "on": i % 2 == 0, "name": "ab"[i % 2], "list": [1],
          "odd": {"x": i % 5 + 0.5} if i % 2 else 7, "out": {"late": i % 3 == 0}}
         for i in range(40)
     ]  # fmt: skip
@@ -183,7 +176,11 @@ def test_fields_of_objects_are_columns_with_paths(run: Run, tmp_path: Path, labe
     assert {name: (column.role, column.path) for name, column in job.schema.columns} == {
         "user_age_": ("feature", "user.age"), "user_home_a.b": ("feature", 'user.home["a.b"]'),
         "user_age": ("feature", None), "odd_x": ("feature", "odd.x"), "out_late": ("label", "out.late"),
+        **dict.fromkeys(("x", "on", "name"), ("feature", None)),
     }  # fmt: skip
+    kinds = {name: column.kind for name, column in job.schema.columns}
+    assert (kinds["x"], kinds["on"], kinds["name"], kinds["out_late"]) == ("number", "category", "category", None)
+    assert "# list: a list, of which only single elements can be columns" in (tmp_path / "job.toml").read_text()
     assert dict(job.schema.columns)["odd_x"].missing == 0
     wanted = Wanted(job.schema)
     first = wanted.row(rows[0])

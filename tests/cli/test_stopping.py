@@ -1,4 +1,4 @@
-"""How commands end by signals: the first lets them finish what they have begun, the second ends them with 130."""
+"""Signals to commands: the first lets them finish what they have begun, the second ends them with 130."""
 
 from __future__ import annotations
 

@@ -7,20 +7,26 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from example_format import plain_formats
 from waiting import wait_for
 
+from streamtrain.broker import Broker
 from streamtrain.columns.schema import Schema
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from tests.cli.conftest import Run
 from tests.e2e import commands
+from tests.e2e.harness import LiveJob
 
-Run = Callable[..., Any]
 NewJob = Callable[..., Path]
 
 
@@ -67,7 +73,7 @@ def test_what_a_missing_topic_needs_is_said(run: Run, new_job: NewJob, rows: Pat
 
 
 def test_a_csv_comes_back_as_rows(run: Run, job: Path, rows: Path) -> None:
-    """As JSON, and as one line a message for people."""
+    """Messages are JSON, or one line each for people."""
     ended = run("produce", job, "--input", rows, "--json")
     assert ended.code == 0
     document = ended.document
@@ -80,6 +86,10 @@ def test_a_csv_comes_back_as_rows(run: Run, job: Path, rows: Path) -> None:
     assert len(for_people) == 4
     (first,) = (line for line in for_people if "1.5" in line)
     assert first.endswith('@0 1  {"delay": 1.5, "carrier": "AA", "late": 1, "flight": "1"}')
+    run("produce", job, "--input", rows, "--to", "requests")
+    requests = records(run, job, "requests")
+    assert requests and all("late" not in row for line in requests for row in line["rows"])
+    assert records(run, job) == lines
 
 
 PLAIN = Schema.from_columns({"x": {}, "late": {"role": "label"}}, "binary_cross_entropy")
@@ -97,12 +107,6 @@ def test_packed_rows_share_a_record_by_key(run: Run, new_job: NewJob, tmp_path: 
     assert sorted(float(cell) for cell in cells if cell is not None) == [-3, 1.5, 7]
 
 
-def test_requests_have_no_label(run: Run, job: Path, rows: Path) -> None:
-    run("produce", job, "--input", rows, "--to", "requests")
-    assert all("late" not in row for line in records(run, job, "requests") for row in line["rows"])
-    assert records(run, job) == []
-
-
 def test_standard_input_as_json_lines(run: Run, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = "\n".join(json.dumps(row) for row in EXPECTED)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
@@ -111,11 +115,8 @@ def test_standard_input_as_json_lines(run: Run, job: Path, monkeypatch: pytest.M
 
 
 def test_parquet(run: Run, job: Path, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
     path = tmp_path / "rows.parquet"
-    table = arrow.table({"flight": [1, 2], "delay": [0.5, None], "carrier": ["AA", "UA"], "late": [True, False]})
+    table = pyarrow.table({"flight": [1, 2], "delay": [0.5, None], "carrier": ["AA", "UA"], "late": [True, False]})
     pyarrow.parquet.write_table(table, path)
     run("produce", job, "--input", path)
     assert rows_of(records(run, job)) == [
@@ -200,3 +201,34 @@ def test_ctrl_c_ends_the_wait_for_standard_input(run: Run, job: Path) -> None:
         assert producer.wait(240) == 130
         document = json.loads(producer.stdout.read() if producer.stdout is not None else "")
     assert document["stopped"] and document["rows"] == 1
+
+
+# -- what `check` warns of, where there are more disks than Kafka uses -----------------------------------------------
+
+WEAK = "{ replication = 1 }", '{ replication = 3, config = { "min.insync.replicas" = 1 } }'
+SAFE = ('{ replication = 3, config = { "min.insync.replicas" = 2 } }',) * 2
+
+
+def warnings(kafka: Any, folder: Path, records: str, snapshots: str) -> list[str]:
+    """Returns what `check` warns of on a job's new topics."""
+    topics = f"[topics]\nrecords = {records}\nsnapshots = {snapshots}\n"
+    job = LiveJob(kafka, folder, "disks", topics + '[columns]\ndelay = {}\nlate = { role = "label" }\n')
+    ended = job.here("check", "--json")
+    assert ended.returncode == 0
+    found = [each["text"] for each in json.loads(ended.stdout)["findings"] if each["state"] == "warning"]
+    return [text.removeprefix(f"{job.name}.") for text in found]
+
+
+@pytest.mark.full
+def test_one_copy_or_one_in_sync_on_many_brokers(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
+    bootstrap = private_kafka(nodes=3).bootstrap
+    kafka = SimpleNamespace(bootstrap=bootstrap, fresh_name=lambda prefix: f"{prefix}-{time.monotonic_ns()}")
+    assert warnings(kafka, tmp_path, *WEAK) == [
+        "records: 1 copy on 3 brokers, a lost disk loses it; 3 copies are usual",
+        "snapshots: min.insync.replicas is 1 of 3 copies, what is acknowledged may be on one disk only; 2 is usual",
+    ]
+    assert warnings(kafka, tmp_path, *SAFE) == []
+
+
+def test_one_broker_is_not_warned_of(kafka: Any, tmp_path: Path) -> None:
+    assert warnings(kafka, tmp_path, "{ replication = 1 }", "{ replication = 1 }") == []

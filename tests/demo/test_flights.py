@@ -20,7 +20,7 @@ def flights():
 
 
 @pytest.mark.full
-def test_all_flights_forward_in_time(flights):
+def test_all_flights_forward_in_time_with_labels(flights):
     assert len(flights) == 336_776
     assert {len(column) for column in flights.columns.values()} == {336_776}
     sched = flights.columns["sched"]
@@ -28,9 +28,6 @@ def test_all_flights_forward_in_time(flights):
     first = datetime.datetime(2013, 1, 1, 10, 15, tzinfo=datetime.UTC)  # 05:15 in New York
     assert sched[0] == first.timestamp() * 1000
     assert (flights.columns["hour"][0], flights.columns["month"][0], flights.columns["month"][-1]) == (5, 1, 12)
-
-
-def test_the_label(flights):
     late = flights.columns["late"]
     assert np.isnan(late).sum() == 9_430  # never arrived
     assert set(np.unique(late[~np.isnan(late)])) == {0, 1}

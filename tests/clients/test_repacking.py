@@ -55,17 +55,25 @@ def job(kafka: Any, tmp_path: Path) -> Job:
     path = tmp_path / "job.toml"
     path.write_text(JOB.format(name=kafka.fresh_name("repack"), bootstrap=kafka.bootstrap))
     job = Job.load(path)
-    topics = [NewTopic(name, partitions, 1) for name, partitions in ((source(job), 2), (target(job), 3))]
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    for made in admin.create_topics(topics).values():
-        made.result(30)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})  # in this order
+    records = []
     for number in range(ROWS):
-        value = json.dumps({"x": number, "city": f"c{number % 7}", "late": number % 2, "id": f"i{number % 3}"}).encode()
-        headers: list[Any] = [("h", b"1")] if number % 4 == 0 and number % 400 < 200 else []
-        producer.produce(source(job), BAD.get(number, value), f"k{number % 4}", number % 2, headers=headers)
-    assert producer.flush(30) == 0
+        row = {"x": number, "city": f"c{number % 7}", "late": number % 2, "id": f"i{number % 3}"}
+        headers = [("h", b"1")] if number % 4 == 0 and number % 400 < 200 else []
+        records.append((BAD.get(number, json.dumps(row).encode()), f"k{number % 4}", number % 2, headers))
+    produce(job, records, 2, 3)
     return job
+
+
+def produce(job: Job, records: list[Any], partitions: int, target_partitions: int) -> None:
+    """Value, key, partition and headers of each record, to a topic that is made first; so is the one to write to."""
+    topics = [NewTopic(source(job), partitions, 1), NewTopic(target(job), target_partitions, 1)]
+    admin = AdminClient({"bootstrap.servers": job.kafka.bootstrap})
+    for done in admin.create_topics(topics).values():
+        done.result(30)
+    producer = Producer({"bootstrap.servers": job.kafka.bootstrap, "enable.idempotence": True})  # in this order
+    for value, key, partition, headers in records:
+        producer.produce(source(job), value, key, partition, headers=headers)
+    assert producer.flush(30) == 0
 
 
 def source(job: Job) -> str:
@@ -215,13 +223,7 @@ def repacked(kafka: Any, columns: str, format: Format, records: list[bytes]) -> 
     records_table = {name: value for name, value in options.items() if name != "name"}
     tables = {"name": plain.name, "records": records_table, "model": {"loss": "binary_cross_entropy"}}
     job = replace(Job.from_tables(tables | tomllib.loads(columns)), kafka=plain.kafka)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    for made in admin.create_topics([NewTopic(name, 1, 1) for name in (source(job), target(job))]).values():
-        made.result(30)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})
-    for record in records:
-        producer.produce(source(job), record)
-    assert producer.flush(30) == 0
+    produce(job, [(record, None, 0, []) for record in records], 1, 1)
     (told,) = Repacker(job, source(job), target(job), 64).run()
     return job, told, list(messages(job, target(job)))
 

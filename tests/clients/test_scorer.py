@@ -1,20 +1,21 @@
-"""Rows in every form a program holds them, against the model computed in NumPy; bad rows named."""
+"""Rows in every form a program holds them, against a predictor's answers; bad rows named."""
 
 from __future__ import annotations
 
-import threading
+import json
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from at_once import run_at_once
 from publisher import example_manifest
 from small_model import SmallModel
 
-from streamtrain._native import murmur3
 from streamtrain.clients.scorer import BATCH_ROWS, Scorer
 from streamtrain.columns.served import Served
 from streamtrain.compute.model import Model
@@ -28,56 +29,27 @@ def scorer_of(model: SmallModel, seed: int = 3) -> Scorer:
     return Scorer(Served.of(manifest, b"d" * 32, model.payload(seed)))
 
 
-def in_numpy(model: SmallModel, seed: int, row: dict[str, Any]) -> np.ndarray:
-    """The output layer's values for one row, computed from the parameters by name."""
-    views = Model(model.spec).views(model.state(seed))
-    numbers = []
-    for at, name in enumerate(model.schema.numbers):
-        value = float(row[name])
-        if model.spec["input"]["standardize"][at]:
-            count, mean, squares = views["standardize.numbers"][at, :3]
-            value = (value - mean) / np.sqrt(squares / count)
-        numbers.append(value)
-    parts = [np.array(numbers)]
-    for category in model.spec["input"]["categories"]:
-        seed_of_name = murmur3(category["name"].encode(), 0)
-        bucket = murmur3(str(row[category["name"]]).encode(), seed_of_name) % category["buckets"]
-        parts.append(views[f"{category['name']}.embedding"][bucket])
-    x = np.concatenate(parts)
-    for at in range(len(model.spec["layers"])):
-        x = np.maximum(x @ views[f"dense{at}.weight"] + views[f"dense{at}.bias"], 0)
-    return x @ views["output.weight"] + views["output.bias"]
-
-
 def rows(count: int) -> list[dict[str, Any]]:
     return [{**ROW, "dep_delay": number / 9, "carrier": f"C{number % 40}"} for number in range(count)]
 
 
-@pytest.mark.parametrize("layers", [(), (8,), (16, 8)])
-def test_a_probability_is_the_models(layers: tuple[int, ...]) -> None:
-    model = SmallModel.make(layers=layers)
-    scorer = scorer_of(model)
-    for row in rows(50):
-        expected = 1 / (1 + np.exp(-in_numpy(model, 3, row)[0]))
-        assert scorer.predict(row)["prediction"] == pytest.approx(expected, abs=2e-6)
-
-
-def test_classes_are_named_with_their_probabilities() -> None:
-    columns = {"x": {}, "way": {"role": "label", "classes": ["walk", "sit", "lie"]}}
-    model = SmallModel.make(columns, "softmax_cross_entropy")
-    answer = scorer_of(model).predict({"x": 0.7})
-    z = in_numpy(model, 3, {"x": 0.7})
-    expected = dict(zip(["walk", "sit", "lie"], np.exp(z) / np.exp(z).sum(), strict=True))
-    assert answer["probabilities"] == pytest.approx(expected, abs=2e-6)
-    assert answer["prediction"] == max(expected, key=lambda name: expected[name])
-
-
-def test_a_number_is_predicted_in_the_labels_own_unit() -> None:
-    columns = {"x": {}, "y": {"role": "label", "standardize": True}}
-    model = SmallModel.make(columns, "mean_squared_error")
-    count, mean, squares = Model(model.spec).views(model.state(3))["standardize.label"][0, :3]
-    expected = in_numpy(model, 3, {"x": 0.7})[0] * np.sqrt(squares / count) + mean
-    assert scorer_of(model).predict({"x": 0.7})["prediction"] == pytest.approx(expected, rel=1e-5)
+def test_an_answer_is_that_of_a_request() -> None:
+    """Which tests/columns/test_portable.py compares with NumPy: of probabilities, classes and numbers."""
+    models = [SmallModel.make(layers=layers) for layers in ((), (8,), (16, 8))]
+    classes = {"x": {}, "way": {"role": "label", "classes": ["walk", "sit", "lie"]}}
+    models.append(SmallModel.make(classes, "softmax_cross_entropy"))
+    models.append(SmallModel.make({"x": {}, "y": {"role": "label", "standardize": True}}, "mean_squared_error"))
+    given = [{**row, "x": at / 9 - 2} for at, row in enumerate(rows(50))]
+    for scorer in map(scorer_of, models):
+        requests = [json.dumps(row).encode() for row in given]
+        for row, (body, *_) in zip(
+            given, scorer.served.request_scorer("json", 256).score("asked", requests), strict=True
+        ):
+            answer, expected = scorer.predict(row), json.loads(body)
+            if "probabilities" in expected:
+                assert answer["prediction"] == expected["prediction"]
+                answer, expected = answer["probabilities"], expected["probabilities"]
+            assert answer == pytest.approx(expected, abs=2e-6)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, BATCH_ROWS, BATCH_ROWS + 1, 3 * BATCH_ROWS])
@@ -231,46 +203,18 @@ def test_a_workspace_in_use_serves_nobody_else() -> None:
         assert scorer.predict(given) == scorer.predict([ROW, ROW])
 
 
-def test_a_workspace_has_one_user_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a stand-in: two in a real one may end the process."""
-
-    class Workspace:
-        in_use = False
-
-        def score_rows(self, given: Any) -> tuple[Any, list[Any]]:
-            assert not self.in_use
-            self.in_use = True
-            if given:
-                scorer.predict({})  # meanwhile
-            self.in_use = False
-            return {}, []
-
-    monkeypatch.setattr(Scorer, "_workspace", lambda scorer, rows: Workspace())
-    scorer = scorer_of(SmallModel.make())
-    assert [scorer.predict(ROW) for _ in range(3)] == [{}] * 3
-
-
 def test_many_threads_predict_at_once_and_each_gets_its_own_rows_answers() -> None:
     scorer, given = scorer_of(SmallModel.make()), rows(3 * BATCH_ROWS)
     expected = scorer.predict(given)
     columns = {name: [row[name] for row in given] for name in ROW}
     numbers = {name: np.array(columns[name]) for name in ("dep_delay", "distance", "hour")}
-    wrong: list[str] = []
 
     def work(turn: int) -> None:
         for number in range(40):
             at = (turn * 97 + number * 31) % len(given)
-            forms = (given[at:], {name: cells[at:] for name, cells in columns.items()})
-            for answers in (scorer.predict(form) for form in forms):
-                if answers != expected[at:]:
-                    wrong.append(f"thread {turn}, from row {at}")
-            if abs(scorer.predict(given[at])["prediction"] - expected[at]["prediction"]) > 1e-6:
-                wrong.append(f"thread {turn}, row {at}")
+            for form in (given[at:], {name: cells[at:] for name, cells in columns.items()}):
+                assert scorer.predict(form) == expected[at:], f"from row {at}"
+            assert abs(scorer.predict(given[at])["prediction"] - expected[at]["prediction"]) <= 1e-6, f"row {at}"
             scorer.predict({**numbers, "carrier": columns["carrier"]})
 
-    threads = [threading.Thread(target=work, args=(turn,)) for turn in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    run_at_once({str(turn): partial(work, turn) for turn in range(8)})

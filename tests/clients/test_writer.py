@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import threading
 import uuid
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -15,54 +14,36 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from waiting import wait_for
 
 from streamtrain import Job, RecordWriter
 from streamtrain.clients.outbox import Outgoing
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.records import BLOCK_ROWS
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.kafka.admin import Admin
-from streamtrain.topics.topic import job_topics
-
-TEXT = """\
-name = "{name}"
-[kafka]
-bootstrap.servers = "{bootstrap}"
-[topics]
-records.partitions = 2
-[columns]
-x = {{ missing = 0 }}
-carrier = {{ kind = "category", buckets = 8, missing = "" }}
-late = {{ role = "label" }}
-{key}
-"""
+from tests.clients.conftest import LOST, SOON, TEXT, new_job, values
 
 
-@pytest.fixture
-def job(kafka: Any) -> Job:
-    return made(kafka, "")
-
-
-def made(kafka: Any, key: str, **sets: str) -> Job:
-    text = TEXT.format(name=kafka.fresh_name("writer"), bootstrap=kafka.bootstrap, key=key)
-    job = Job.parse(text, sets=[f"{name}={value}" for name, value in sets.items()])
-    Admin(job.kafka.bootstrap, job.kafka_admin()).ensure(job_topics(job.name, job.topic_tables()))
-    return job
-
-
-def values(job: Job, topic: str = "records") -> list[Any]:
-    return [json.loads(message.value or b"") for message in read_messages(job, topic, until_end=True)]
-
-
-def test_a_dict_is_a_record(job: Job) -> None:
+def test_a_dict_is_a_record(job: Job, tmp_path: Path) -> None:
+    """Also of requests, and where the job is given as a path."""
+    path = tmp_path / "job.toml"
+    path.write_text(TEXT.format(name=job.name, bootstrap=job.kafka.bootstrap, key=""))
     with RecordWriter(job) as writer:
         assert writer.write({"x": 1.5, "carrier": "AA", "late": 1}) == 1
         writer.write({"x": np.float32(0.25), "carrier": None, "late": True, "more": "kept"})
     assert (writer.rows_written, writer.records_written) == (2, 2)
+    with RecordWriter(path) as writer, RecordWriter(str(path), "requests") as asking:
+        writer.write({"x": 2, "late": 0})
+        asking.write({"x": 1, "carrier": "AA"})
     assert sorted(values(job), key=lambda row: row["x"]) == [
         {"x": 0.25, "carrier": None, "late": True, "more": "kept"},
         {"x": 1.5, "carrier": "AA", "late": 1},
+        {"x": 2, "late": 0},
     ]
+    assert values(job, "requests") == [{"x": 1, "carrier": "AA"}]
+    for wrong, text in ((tmp_path / "none.toml", "none.toml"), (5, "expected a Job or the path of a job file")):
+        with pytest.raises(UserMistake, match=text):
+            RecordWriter(wrong)  # type: ignore[arg-type]
 
 
 def test_rows_given_together_are_packed(job: Job) -> None:
@@ -83,53 +64,40 @@ def test_single_rows_are_gathered_where_a_pack_is_given(job: Job) -> None:
 
 
 def test_rows_in_one_record_have_one_key(kafka: Any) -> None:
-    job = made(kafka, 'id = { role = "key" }')
+    job = new_job(kafka, 'id = { role = "key" }')
     with RecordWriter(job) as writer:
         writer.write([{"id": f"k{i % 3}", "x": i, "carrier": "AA", "late": 0} for i in range(9)])
         writer.write({"id": 7, "x": 9, "carrier": "AA", "late": 0})
-    found = {
-        message.key: json.loads(message.value or b"")["x"] for message in read_messages(job, "records", until_end=True)
-    }
+    messages = read_messages(job, "records", until_end=True)
+    found = {message.key: json.loads(message.value or b"")["x"] for message in messages}
     assert found == {b"k0": [0, 3, 6], b"k1": [1, 4, 7], b"k2": [2, 5, 8], b"7": 9}
 
 
 def test_a_record_too_large_is_split_and_a_row_too_large_refused(job: Job) -> None:
     with RecordWriter(job) as writer:
-        writer.write({"x": range_list(8), "carrier": ["a" * 300_000] * 8, "late": [0] * 8})
+        writer.write({"x": list(range(8)), "carrier": ["a" * 300_000] * 8, "late": [0] * 8})
         assert writer.records_written == 4
         with pytest.raises(UserMistake, match=r"a row of at most 900,000 bytes with its key.*, got 1,000,\d{3}"):
             writer.write({"x": 1, "carrier": "a" * 1_000_000, "late": 0})
-    assert sorted(x for value in values(job) for x in value["x"]) == range_list(8)
+    assert sorted(x for value in values(job) for x in value["x"]) == list(range(8))
 
 
-def range_list(count: int) -> list[int]:
-    return list(range(count))
-
-
-def test_requests(job: Job) -> None:
-    with RecordWriter(job, "requests") as writer:
-        writer.write({"x": 1, "carrier": "AA"})
-    assert values(job, "requests") == [{"x": 1, "carrier": "AA"}] and values(job) == []
-
-
-def test_no_broker_is_said() -> None:
-    text = TEXT.format(name="x", bootstrap="127.0.0.1:1", key="")
-    writer = RecordWriter(Job.parse(text))
-    writer.write({"x": 1, "carrier": "AA", "late": 0})
-    with pytest.raises(
-        KafkaUnreachable, match=r"1 records to x\.records not taken by Kafka at 127\.0\.0\.1:1 in 0\.5 s"
-    ):
+def test_no_broker_is_said_and_a_delivery_that_failed() -> None:
+    row = {"x": 1, "carrier": "AA", "late": 0}
+    writer = RecordWriter(Job.parse(LOST))
+    writer.write(row)
+    text = r"1 records to x\.records not taken by Kafka at 127\.0\.0\.1:1 in 0\.5 s"
+    with pytest.raises(KafkaUnreachable, match=text):
         writer.flush(0.5)
     with pytest.raises(KafkaUnreachable, match=r"not taken .* in 0\.2 s"):
         writer.close(0.2)
-
-
-def test_a_delivery_that_failed_is_raised(kafka: Any) -> None:
-    text = TEXT.format(name="x", bootstrap="127.0.0.1:1", key="")
-    writer = RecordWriter(Job.parse(text, sets=["kafka.producer.message.timeout.ms=300"]))
-    writer.write({"x": 1, "carrier": "AA", "late": 0})
-    with pytest.raises(KafkaUnreachable, match="was not delivered"):
-        writer.flush(10)
+    failing = RecordWriter(Job.parse(LOST, sets=[SOON]))
+    for call in (failing.flush, failing.close):
+        failing.write(row)
+        with pytest.raises(KafkaUnreachable, match="a record was not delivered"):
+            call()
+    with pytest.raises(UserMistake, match="got a closed one"):
+        failing.write(row)
 
 
 MISTAKES: tuple[tuple[Any, Any, str], ...] = (
@@ -144,20 +112,8 @@ def test_mistakes(job: Job) -> None:
             RecordWriter(job, to, pack=pack)
 
 
-def test_the_job_may_be_a_path(job: Job, tmp_path: Path) -> None:
-    path = tmp_path / "job.toml"
-    path.write_text(TEXT.format(name=job.name, bootstrap=job.kafka.bootstrap, key=""))
-    for given in (path, str(path)):
-        with RecordWriter(given) as writer:
-            writer.write({"x": 1, "late": 0})
-    assert len(values(job)) == 2
-    for wrong, text in ((tmp_path / "none.toml", "none.toml"), (5, "expected a Job or the path of a job file")):
-        with pytest.raises(UserMistake, match=text):
-            RecordWriter(wrong)  # type: ignore[arg-type]
-
-
 def test_key_headers_and_timestamp_are_the_calls(kafka: Any) -> None:
-    job = made(kafka, 'id = { role = "key" }')
+    job = new_job(kafka, 'id = { role = "key" }')
     row = {"id": "own", "x": 1, "carrier": "AA", "late": 0}
     with RecordWriter(job) as writer:
         writer.write(row, headers={"a": "é", "b": b"\xff", "c": None}, timestamp_ms=1_700_000_000_123)
@@ -203,7 +159,7 @@ def test_rows_with_other_headers_are_gathered_apart(job: Job) -> None:
 
 
 def test_times_and_other_types_go_where_the_column_can(kafka: Any) -> None:
-    job = made(kafka, 'at = { role = "event_time", unit = "ms" }\nid = { role = "key" }')
+    job = new_job(kafka, 'at = { role = "event_time", unit = "ms" }\nid = { role = "key" }')
     moment = datetime(2026, 3, 4, 5, 6, 7, 250_000, tzinfo=UTC)
     ms = 1_772_600_767_250
     others = {"note": object(), "when": moment, "tags": ["a", "b"]}  # the job ignores them
@@ -283,9 +239,8 @@ def test_awaited_while_the_loop_goes_on(job: Job) -> None:
 
     async def lost() -> None:
         """The queue is full and nobody takes anything: the loop is not blocked meanwhile."""
-        text = TEXT.format(name="x", bootstrap="127.0.0.1:1", key="")
         full = ["kafka.producer.queue.buffering.max.messages=1", "kafka.producer.message.timeout.ms=1000"]
-        writer = RecordWriter(Job.parse(text, sets=full))
+        writer = RecordWriter(Job.parse(LOST, sets=full))
         await writer.awrite({"x": 1, "late": 0})
         waiting = asyncio.create_task(writer.awrite({"x": 2, "late": 0}))
         await asyncio.sleep(0)
@@ -310,7 +265,7 @@ def test_deliveries_are_reported(job: Job) -> None:
     with RecordWriter(job, on_delivery=all_of_them) as writer:
         writer.write({"x": 1, "late": 0}, key="a")
         writer.write({"x": [2, 3], "late": [0, 0]}, on_delivery=lambda error, message: own.append(message.offset()))
-        writer.flush()
+        wait_for(lambda: len(told) == 2 and own)  # without another call
         assert sorted(told, key=str) == [(None, None, [2, 3]), (None, b"a", 1)] and len(own) == 1
     with RecordWriter(job) as writer:  # only some of them
         writer.write({"x": 4, "late": 0})
@@ -318,13 +273,6 @@ def test_deliveries_are_reported(job: Job) -> None:
         writer.flush()
         assert own[1:] == [None] and writer.rows_written == 2
     assert len(values(job)) == 4
-
-
-def test_a_report_comes_without_another_call(job: Job) -> None:
-    told = threading.Event()
-    with RecordWriter(job, on_delivery=lambda error, message: told.set()) as writer:
-        writer.write({"x": 1, "late": 0})
-        assert told.wait(60)
 
 
 def test_reading_until_the_end_stops_where_the_end_was(job: Job) -> None:

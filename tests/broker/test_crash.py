@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import confluent_kafka
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from waiting import wait_for
 
@@ -22,59 +19,18 @@ from streamtrain.broker.node import start_node
 from streamtrain.kafka.admin import Admin
 from streamtrain.topics.topic import TopicWish
 from tests.chaos.faults import BrokerStall
+from tests.kafka.test_forgotten_transactions import written_over_a_kill
 
 pytestmark = [pytest.mark.kafka, pytest.mark.full]
 
 PARTITIONS, WRITERS, KILLS = 3, 6, 2
 
 
-class Writers:
-    """Producers that commit one small transaction after the other until they are told that Kafka is gone."""
-
-    def __init__(self, bootstrap: str, name: str) -> None:
-        self._settings: dict[str, Any] = {
-            "bootstrap.servers": bootstrap, "transaction.timeout.ms": 2_000, "retry.backoff.ms": 1,
-            "retry.backoff.max.ms": 20, "log_level": 0,
-        }  # fmt: skip
-        self._name = name
-        self._gone = threading.Event()
-        self.committed = [0] * WRITERS
-        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(WRITERS)]
-        for thread in self._threads:
-            thread.start()
-
-    def _write(self, number: int) -> None:
-        while not self._gone.is_set():
-            producer = confluent_kafka.Producer({**self._settings, "transactional.id": f"{self._name}-{number}"})
-            try:
-                producer.init_transactions(20)
-                while not self._gone.is_set():
-                    producer.begin_transaction()
-                    for partition in range(PARTITIONS):
-                        producer.produce("written", b"x", partition=partition)
-                    producer.commit_transaction(2)
-                    self.committed[number] += 1
-            except KafkaException:  # a busy machine lets a transaction time out; the next producer goes on
-                continue
-
-    def tell_gone(self) -> None:
-        self._gone.set()
-
-    def join(self) -> None:
-        for thread in self._threads:
-            thread.join()
-
-
 def test_transactions_of_a_killed_kafka_end_when_it_is_back(tmp_path: Path) -> None:
     with start_broker(tmp_path / "kafka", fast_start=True) as broker:
         Admin(broker.bootstrap).ensure([TopicWish("x", "written", PARTITIONS)])
         for kill in range(KILLS):
-            writers = Writers(broker.bootstrap, str(kill))
-            wait_for(lambda writers=writers: min(writers.committed) >= 5, 600)
-            broker.kill()
-            writers.tell_gone()
-            broker.start()
-            writers.join()
+            written_over_a_kill(broker, {f"{kill}-{number}": "written" for number in range(WRITERS)}, PARTITIONS)
             admin = Admin(broker.bootstrap)  # one from before the crash may keep the leader's old epoch
             wait_for(lambda admin=admin: stable(admin), 600)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from functools import partial
 
 import pytest
 from confluent_kafka import KafkaError
@@ -62,40 +63,45 @@ def test_our_error_for_a_code(code: int, kind: type[StreamtrainError], exit_code
     assert str(error).startswith("topic x: ") and "host:1" in str(error) and "text" in str(error)
 
 
-def test_a_time_out_after_a_refused_password_is_a_refused_password() -> None:
-    heard = Heard()
-    heard(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
-    heard(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
-    error = explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)
-    assert type(error) is KafkaDenied and "wrong password" in str(error)
-    heard(KafkaError(KafkaError._TRANSPORT, "disconnected"))
-    assert type(explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)) is KafkaDenied
+PASSWORD = KafkaError(KafkaError._AUTHENTICATION, "wrong password")
+HANDSHAKE = KafkaError(
+    KafkaError._SSL, "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?"
+)
+NO_FILE = KafkaError(KafkaError._TRANSPORT, f"Failed to create socket: {os.strerror(errno.EMFILE)} (after 0ms)")
+ALL_DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
+AWAY = KafkaError(KafkaError._TRANSPORT, "disconnected")
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind", "words"),
+    [
+        ([PASSWORD, ALL_DOWN], KafkaDenied, "wrong password"),
+        ([PASSWORD, ALL_DOWN, AWAY], KafkaDenied, "wrong password"),
+        ([HANDSHAKE], KafkaUnreachable, "PLAINTEXT broker listener"),
+        ([NO_FILE], TooManyOpenFiles, "ulimit -n"),
+    ],
+)
+def test_what_was_heard_explains_a_time_out(
+    errors: list[KafkaError], kind: type[StreamtrainError], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until there is an answer, or for a minute."""
+
+    def time_out() -> StreamtrainError:
+        return explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)
+
+    for forget in (heard_an_answer, partial(a_minute_later, monkeypatch)):
+        heard = Heard()
+        for error in errors:
+            heard(error)
+        assert type(time_out()) is kind and words in str(time_out())
+        forget(heard)
+        assert type(time_out()) is KafkaUnreachable and words not in str(time_out())
+
+
+def heard_an_answer(heard: Heard) -> None:
     heard.clear()
-    assert type(explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)) is KafkaUnreachable
 
 
-def test_a_broker_that_leaves_a_tls_handshake_is_away() -> None:
-    heard = Heard()
-    heard(KafkaError(KafkaError._SSL, "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?"))
-    error = explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)
-    assert type(error) is KafkaUnreachable and "PLAINTEXT broker listener" in str(error)
-
-
-def test_a_process_that_may_open_no_more_files_is_told_so() -> None:
-    heard = Heard()
-    heard(KafkaError(KafkaError._TRANSPORT, f"Failed to create socket: {os.strerror(errno.EMFILE)} (after 0ms)"))
-    error = explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)
-    assert type(error) is TooManyOpenFiles and error.exit_code == 1 and "ulimit -n" in str(error)
-
-
-@pytest.mark.parametrize("forgets", ["answer", "time"])
-def test_what_was_heard_long_ago_explains_nothing(forgets: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard = Heard()
-    heard(KafkaError(KafkaError._TRANSPORT, f"Failed to create socket: {os.strerror(errno.EMFILE)} (after 0ms)"))
-    if forgets == "answer":
-        heard.clear()
-    else:
-        now_s = time.monotonic()
-        monkeypatch.setattr(time, "monotonic", lambda: now_s + 61)
-    error = explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)
-    assert type(error) is KafkaUnreachable and os.strerror(errno.EMFILE) not in str(error)
+def a_minute_later(patch: pytest.MonkeyPatch, heard: Heard) -> None:
+    now_s = time.monotonic()
+    patch.setattr(time, "monotonic", lambda: now_s + 61)

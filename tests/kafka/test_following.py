@@ -17,6 +17,7 @@ from publisher import Publisher, example_manifest
 from small_model import SmallModel
 from waiting import wait_for
 
+from streamtrain.background import in_background
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.columns.served import Served, schema_and_model
@@ -27,6 +28,7 @@ from streamtrain.run.roles import predictor
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import decode, encode
 from streamtrain.topics.topic import Message
+from tests.kafka.conftest import Following, failing
 
 MODEL = SmallModel.make()
 HUGE = 2**62
@@ -50,13 +52,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bench(kafka: Any) -> Bench:
-    return Bench(kafka.bootstrap, kafka.fresh_name("following"))
-
-
-@pytest.fixture
-def publisher(bench: Bench) -> Publisher:
-    return Publisher(bench.bootstrap, bench.job)
+def bench(kafka: Any, job: str) -> Bench:
+    return Bench(kafka.bootstrap, job)
 
 
 def put_malformed(publisher: Publisher, version: int, **changes: Any) -> None:
@@ -146,7 +143,7 @@ def test_who_starts_on_a_refused_snapshot_waits_or_ends(bench: Bench, publisher:
 
 @pytest.mark.parametrize("versions", [(7, 2), (2, 7), (7, 7, 2), (3, 7, 2)])
 def test_versions_that_wait_together_are_judged_before_they_pass_over_others(
-    bench: Bench, publisher: Publisher, versions: tuple[int, ...]
+    topic: SnapshotTopic, publisher: Publisher, versions: tuple[int, ...]
 ) -> None:
     """What is made of 7 ends in a ValueError."""
 
@@ -156,87 +153,47 @@ def test_versions_that_wait_together_are_judged_before_they_pass_over_others(
         return stored
 
     publisher.put(1, b"first")
-    rejected, given = list[str](), list[int]()
-    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
-        follower = Follower(topic, seven_is_bad, False, True, 0, rejected.append)
-        assert [stored.manifest.version for stored in follower.start()] == [1]
-        publisher.write(message for version in versions for message in publisher.make(version, b"x").messages)
-
-        def all_judged() -> bool:
-            given.extend(stored.manifest.version for stored in follower.poll(0.05))
-            return len(given) == 1 and len(rejected) == len(versions) - 1
-
-        wait_for(all_judged)
-    assert given == [next(version for version in versions if version != 7)]
-    assert sum("seven" in text for text in rejected) == versions.count(7)
-    assert sum("expected a version above 3, got 2" in text for text in rejected) == (versions == (3, 7, 2))
+    following = Following(topic, newest_only=True, prepare=seven_is_bad)
+    assert following.versions == [1]
+    publisher.write(message for version in versions for message in publisher.make(version, b"x").messages)
+    following.until(lambda: len(following.seen) == 2 and len(following.rejected) == len(versions) - 1)
+    assert following.versions[1] == next(version for version in versions if version != 7)
+    assert sum("seven" in text for text in following.rejected) == versions.count(7)
+    too_low = sum("expected a version above 3, got 2" in text for text in following.rejected)
+    assert too_low == (versions == (3, 7, 2))
 
 
-def follower_of(topic: SnapshotTopic, rejected: list[str], newest_only: bool = False) -> Follower[Stored]:
-    return Follower(topic, lambda stored: stored, False, newest_only, 0, rejected.append)
-
-
-def test_a_good_one_of_a_higher_version_keeps_a_start_from_a_lower_one(bench: Bench, publisher: Publisher) -> None:
+def test_a_good_one_of_a_higher_version_keeps_a_start_from_a_lower_one(
+    topic: SnapshotTopic, publisher: Publisher
+) -> None:
     """Versions a reader sees never go down, whoever it was that saw them."""
     MODEL.put(publisher, HUGE)
     MODEL.put(publisher, 2, kept=())
-    rejected: list[str] = []
-    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
-        assert list(follower_of(topic, rejected).start()) == []
-    assert len(rejected) == 1 and f"expected a version above {HUGE}" in rejected[0]
-
-
-def test_an_equal_version_is_left_out(bench: Bench, publisher: Publisher) -> None:
-    publisher.put(1, b"first")
-    rejected: list[str] = []
-    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
-        follower = follower_of(topic, rejected)
-        seen: list[Stored] = list(follower.start())
-        publisher.write(publisher.make(1, b"again").messages)
-        publisher.put(2, b"second")
-        while len(seen) < 2:
-            seen += follower.poll(0.1)
-    assert [(stored.manifest.version, stored.model) for stored in seen] == [(1, b"first"), (2, b"second")]
-    assert len(rejected) == 1 and "expected a version above 1, got 1" in rejected[0]
+    following = Following(topic)
+    assert following.seen == [] and len(following.rejected) == 1
+    assert f"expected a version above {HUGE}" in following.rejected[0]
 
 
 @pytest.mark.parametrize("newest_only", [True, False])
 @pytest.mark.parametrize("later", [(), (3, 4)], ids=["the last", "two follow"])
 def test_a_snapshot_that_could_not_be_fetched_is_fetched_again(
-    bench: Bench, publisher: Publisher, monkeypatch: pytest.MonkeyPatch, newest_only: bool, later: tuple[int, ...]
+    topic: SnapshotTopic,
+    publisher: Publisher,
+    monkeypatch: pytest.MonkeyPatch,
+    newest_only: bool,
+    later: tuple[int, ...],
 ) -> None:
     """No other may ever come: the trainer's last. Who follows all of them gets it before those that come after it."""
     MODEL.put(publisher, 1)
-    rejected: list[str] = []
-    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
-        follower = follower_of(topic, rejected, newest_only)
-        assert [stored.manifest.version for stored in follower.start()] == [1]
-        failures = failing(monkeypatch, topic, "load", KafkaUnreachable("away"), KafkaUnreachable("away"))
-        monkeypatch.setattr(follower, "_keep", lambda read: None)  # as where they are too many to keep
-        for version in (2, *later):
-            MODEL.put(publisher, version)
-        given: list[int] = []
-
-        def last_came() -> bool:
-            given.extend(stored.manifest.version for stored in follower.poll(0.05))
-            return (2, *later)[-1] in given
-
-        wait_for(last_came)
-    assert not failures and not rejected
-    assert given == sorted(given) if newest_only else given == [2, *later]
-
-
-def failing(patch: pytest.MonkeyPatch, owner: Any, name: str, *errors: Exception) -> list[Exception]:
-    """Lets calls of a method raise these first, and those that are added to the list later."""
-    real, failures = getattr(owner, name), [*errors]
-
-    def method(*arguments: Any) -> Any:
-        if failures:
-            raise failures.pop()
-        return real(*arguments)
-
-    patch.setattr(owner, name, method)
-    return failures
+    following = Following(topic, newest_only)
+    assert following.versions == [1]
+    failures = failing(monkeypatch, topic, "load", KafkaUnreachable("away"), KafkaUnreachable("away"))
+    monkeypatch.setattr(following.follower, "_keep", lambda read: None)  # as where they are too many to keep
+    for version in (2, *later):
+        MODEL.put(publisher, version)
+    following.until(lambda: following.versions[-1] == (2, *later)[-1])
+    assert not failures and not following.rejected
+    assert following.versions == (sorted(following.versions) if newest_only else [1, 2, *later])
 
 
 def test_a_live_model_and_a_predictor_keep_their_model_and_follow_on(
@@ -318,7 +275,6 @@ def test_rows_of_a_call_are_predicted_by_one_snapshot(bench: Bench, publisher: P
     small, row = SmallModel.make(columns), {"dep_delay": 3.5, "distance": 7, "hour": 2}
     digests = {1: small.put(publisher, 1).digest.hex()}
     rows = {name: np.full(20_000, value) for name, value in row.items()}
-    mixed: list[int] = []
     seen: dict[int, float] = {}
     with LiveModel(bench.job, bootstrap=bench.bootstrap) as live:
         live.wait_ready(60)
@@ -327,14 +283,11 @@ def test_rows_of_a_call_are_predicted_by_one_snapshot(bench: Bench, publisher: P
         def predict() -> None:
             while not done.is_set():
                 answer = live.answer(rows)
-                values = {each["prediction"] for each in answer.values}
-                if len(values) != 1 or seen.setdefault(answer.version, min(values)) not in values:
-                    mixed.append(len(values))
+                (value,) = {each["prediction"] for each in answer.values}
+                assert seen.setdefault(answer.version, value) == value
                 assert answer.digest == digests[answer.version] and answer.age_s > 0
 
-        threads = [threading.Thread(target=predict) for _ in range(3)]
-        for thread in threads:
-            thread.start()
+        predicting = [in_background(predict, name=f"predict {number}") for number in range(3)]
         for version in range(2, 16):
             changes = {"model_spec": small.spec, "schema": small.schema.to_dict()}
             digests[version] = publisher.make(version, small.payload(version), **changes).digest.hex()
@@ -342,10 +295,9 @@ def test_rows_of_a_call_are_predicted_by_one_snapshot(bench: Bench, publisher: P
         while live.version != 15:
             live.predict(row)
         done.set()
-        for thread in threads:
-            thread.join()
+        for each in predicting:
+            each.result(60)
         assert len({live.predict(row)["prediction"], *seen.values()}) > 2
-    assert mixed == []
 
 
 def altered(given: Any) -> Iterator[Any]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +20,12 @@ from streamtrain.topics.topic import TopicWish
 
 
 @pytest.fixture
+def consumer(kafka: Any) -> Iterator[KafkaConsumer]:
+    with KafkaConsumer.open(Purpose.READ, {"bootstrap.servers": kafka.bootstrap}, "reading") as opened:
+        yield opened
+
+
+@pytest.fixture
 def topic(kafka: Any) -> str:
     """Three messages in the first of two partitions, one in the other."""
     name = str(kafka.fresh_name("reading"))
@@ -27,83 +37,48 @@ def topic(kafka: Any) -> str:
     return name
 
 
-def consumer(kafka: Any) -> KafkaConsumer:
-    return KafkaConsumer.open(Purpose.READ, {"bootstrap.servers": kafka.bootstrap}, "reading")
-
-
-def test_from_starts_to_ends(kafka: Any, topic: str) -> None:
-    with consumer(kafka) as asked:
-        found = [message.value for message in reading.read_all(asked, topic, {0: (1, 2), 1: (0, 1)})]
-        assert sorted(found) == [b"b", b"d"]
-        assert list(reading.read_all(asked, topic, {0: (3, 3), 1: (1, 1)})) == []
-
-
-def test_an_end_that_is_not_reached_is_said(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "TIMEOUT_S", 1.0)
-    looks = iter([False] * 600)  # a minute
-    with consumer(kafka) as asked, pytest.raises(KafkaUnreachable, match=r"up to offset 9 of partition 0, no"):
-        list(reading.read_all(asked, topic, {0: (0, 9), 1: (0, 1)}, lambda: next(looks, True)))
-
-
-def test_without_ends_it_waits_until_it_is_stopped(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "TIMEOUT_S", 0.1)
-    looks = iter([False] * 20)
-    with consumer(kafka) as asked:
-        read = reading.read_all(asked, topic, {0: (0, None), 1: (0, None)}, lambda: next(looks, True))
-        found = [message.value for message in read]
-    assert sorted(value or b"" for value in found) == [b"a", b"b", b"c", b"d"]
-
-
-def test_one_partition_to_its_end_beside_one_read_for_ever(
-    kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("spans", "looks", "expected"),
+    [
+        ({0: (1, 2), 1: (0, 1)}, None, [b"b", b"d"]),
+        ({0: (3, 3), 1: (1, 1)}, None, []),
+        ({0: (0, None), 1: (0, None)}, 20, [b"a", b"b", b"c", b"d"]),
+        ({0: (1, 2), 1: (0, None)}, 30, [b"b", b"d"]),
+    ],
+    ids=["from starts to ends", "nothing", "without ends until it is stopped", "one to its end, one for ever"],
+)
+def test_what_is_read(
+    consumer: KafkaConsumer, topic: str, spans: Any, looks: int | None, expected: list[bytes], monkeypatch: Any
 ) -> None:
+    if looks is not None:
+        monkeypatch.setattr(reading, "TIMEOUT_S", 0.1)
+    stop = iter([False] * (looks or 600))
+    read = reading.read_all(consumer, topic, spans, lambda: next(stop, True))
+    assert sorted(message.value or b"" for message in read) == expected
+
+
+def test_an_end_that_is_not_reached_is_said(consumer: KafkaConsumer, topic: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(reading, "TIMEOUT_S", 1.0)
-    looks = iter([False] * 30)
-    with consumer(kafka) as asked:
-        read = reading.read_all(asked, topic, {0: (1, 2), 1: (0, None)}, lambda: next(looks, True))
-        assert sorted(message.value or b"" for message in read) == [b"b", b"d"]
+    stop = iter([False] * 600)  # a minute
+    with pytest.raises(KafkaUnreachable, match=r"up to offset 9 of partition 0, no"):
+        list(reading.read_all(consumer, topic, {0: (0, 9), 1: (0, 1)}, lambda: next(stop, True)))
 
 
-class Consumer:
-    """One message a call, up to `last`; then none."""
+def test_a_slow_caller_gets_them_all_and_a_silent_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay trains between two messages, an hour here; a look that finds none takes its time-out."""
+    now_s = [0.0]
+    monkeypatch.setattr(reading, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    for last, end in ((4, nullcontext()), (3, pytest.raises(KafkaUnreachable, match="up to offset 5"))):
+        messages = iter([Message(0, at, 0, None, b"", [], 0, "") for at in range(last + 1)])
 
-    def __init__(self, last: int) -> None:
-        self._last = last
+        def consume(capacity: int, timeout_s: float, messages: Iterator[Message] = messages) -> list[Message]:
+            now_s[0] += timeout_s
+            return list(islice(messages, 1))
 
-    def assign(self, topic: str, offsets: list[tuple[int, int]]) -> None:
-        self._next = offsets[0][1] if offsets else self._last + 1  # none: it is at its end
-
-    def consume(self, capacity: int, timeout_s: float) -> list[Message]:
-        Clock.now_s += timeout_s
-        if self._next > self._last:
-            return []
-        self._next += 1
-        return [Message(0, self._next - 1, 0, None, b"", [], 0, "")]
-
-
-class Clock:
-    now_s = 0.0
-
-    @classmethod
-    def monotonic(cls) -> float:
-        return cls.now_s
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "time", Clock)
-
-
-def read_slowly(consumer: Any) -> list[int]:
-    found = []
-    for message in reading.read(consumer, "topic", 0, 0, 5):
-        found.append(message.offset)
-        Clock.now_s += 3600
-    return found
-
-
-def test_a_slow_caller_gets_them_all_and_a_silent_broker_is_an_error(clock: None) -> None:
-    """Replay trains between two messages."""
-    assert read_slowly(Consumer(last=4)) == [0, 1, 2, 3, 4]
-    with pytest.raises(KafkaUnreachable, match="up to offset 5"):
-        read_slowly(Consumer(last=3))
+        consumer: Any = SimpleNamespace(assign=lambda *_: None, consume=consume)
+        found = []
+        with end:
+            for message in reading.read(consumer, "topic", 0, 0, 5):
+                found.append(message.offset)
+                now_s[0] += 3600
+        assert found == list(range(last + 1))

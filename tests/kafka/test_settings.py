@@ -13,18 +13,13 @@ from streamtrain.kafka.settings import Purpose, client_settings
 TABLE = _native.kafka_settings()
 
 
-def test_a_client_has_one_value_of_each() -> None:
+def test_a_client_has_one_value_of_each_which_librdkafka_takes_and_a_reason() -> None:
     pairs = [(name, purpose) for name, _, _, purposes, _ in TABLE for purpose in purposes]
     assert len(pairs) == len(set(pairs)) and {purpose for _, purpose in pairs} == set(Purpose)
-
-
-def test_librdkafka_takes_them_all() -> None:
     assert {name for name, *_ in TABLE} - set(properties()) == set()
     assert [(name, value) for name, value, *_ in TABLE if value is not None and not accepts(name, value)] == []
-
-
-def test_every_one_says_why() -> None:
     assert [name for name, _, _, _, reason in TABLE if not reason] == []
+    assert set(OWNED) == {name for name, _, hold, *_ in TABLE if hold == "owned"}
 
 
 def test_the_users_come_first_where_they_may() -> None:
@@ -41,10 +36,6 @@ def test_no_client_reads_or_writes_other_than_exactly_once(purpose: Purpose) -> 
     settings = client_settings(purpose, contrary)
     side = {"isolation.level": "read_committed"}, {"enable.idempotence": "true", "acks": "all"}
     assert any(kept.items() <= settings.items() for kept in side), settings
-
-
-def test_a_job_may_hold_what_is_not_owned() -> None:
-    assert set(OWNED) == {name for name, _, hold, *_ in TABLE if hold == "owned"}
 
 
 def test_several_clients_share_the_memory_for_messages() -> None:

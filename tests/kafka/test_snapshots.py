@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from confluent_kafka import KafkaError
 from publisher import Publisher
 
+from streamtrain import _native
+from streamtrain._native import KafkaCode
+from streamtrain.background import in_background
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
-from streamtrain.kafka import clients
+from streamtrain.kafka.clients import Message as Read
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic, Stored
 from streamtrain.topics.manifest import encode
 from streamtrain.topics.topic import Message
+from tests.kafka.conftest import Following, failing
 
 MODEL = np.random.default_rng(0).bytes(2_000_000)  # three chunks
 TRAINER = np.random.default_rng(1).bytes(1_000_000)  # two
-
-
-@pytest.fixture
-def job(kafka: Any) -> str:
-    return str(kafka.fresh_name("snap"))
-
-
-@pytest.fixture
-def publisher(kafka: Any, job: str) -> Publisher:
-    return Publisher(kafka.bootstrap, job)
-
-
-@pytest.fixture
-def topic(kafka: Any, job: str) -> Iterator[SnapshotTopic]:
-    with SnapshotTopic(job, kafka.bootstrap) as opened:
-        yield opened
 
 
 def drop_chunk(messages: list[Message]) -> list[Message]:
@@ -61,6 +49,12 @@ def foreign_key(messages: list[Message]) -> list[Message]:
 DAMAGES = [drop_chunk, alter_chunk, alter_manifest, foreign_key]
 
 
+def newest(topic: SnapshotTopic) -> Stored:
+    stored = topic.newest()
+    assert stored is not None
+    return stored
+
+
 def test_no_topic_and_an_empty_topic_hold_no_snapshot(kafka: Any, topic: SnapshotTopic, job: str) -> None:
     assert topic.newest() is None and topic.list() == []
     Publisher(kafka.bootstrap, job)
@@ -72,29 +66,32 @@ def test_no_topic_and_an_empty_topic_hold_no_snapshot(kafka: Any, topic: Snapsho
 def test_the_newest_is_found_whole(publisher: Publisher, topic: SnapshotTopic) -> None:
     for version in range(1, 6):
         made = publisher.put(version, MODEL + bytes([version]), TRAINER)
-    stored = topic.newest()
-    assert stored is not None
+    stored = newest(topic)
     assert encode(stored.manifest) == encode(made.manifest)
     assert (stored.digest, stored.offset) == (made.digest, publisher.offset)
     assert (stored.model, stored.trainer) == (MODEL + b"\x05", TRAINER)
     assert stored.kept() == publisher.kept
     model_only = topic.newest(trainer=False)
     assert model_only is not None and (model_only.model, model_only.trainer) == (MODEL + b"\x05", None)
+    publisher.put(6, b"", untrained=True)
+    stored = newest(topic)
+    assert stored.model == b"" and stored.manifest.untrained
 
 
-def test_a_start_reads_one_model_and_not_the_topic(publisher: Publisher, topic: SnapshotTopic) -> None:
+def test_a_start_reads_one_model_and_not_the_topic(
+    publisher: Publisher, topic: SnapshotTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for version in range(1, 8):
         publisher.put(version, MODEL, TRAINER)
     seen: list[int] = []
-    client = topic._clients.client
-    consume = client.consume
+    consume = topic._clients.client.consume
 
-    def counting(capacity: int, timeout_s: float) -> list[clients.Message]:
+    def counting(capacity: int, timeout_s: float) -> list[Read]:
         found = consume(capacity, timeout_s)
         seen.extend(len(message.value or b"") for message in found)
         return found
 
-    client.consume = counting  # type: ignore[method-assign]
+    monkeypatch.setattr(topic._clients.client, "consume", counting)
     assert topic.newest() is not None
     assert sum(seen) < 2.5 * len(MODEL + TRAINER), "chunks are read once, plus the first look at the topic's end"
 
@@ -108,28 +105,15 @@ def test_any_version_kept_can_be_read_and_listed(publisher: Publisher, topic: Sn
         topic.version(2)
 
 
-def test_an_empty_model_is_a_snapshot(publisher: Publisher, topic: SnapshotTopic) -> None:
-    publisher.put(1, b"", untrained=True)
-    stored = topic.newest()
-    assert stored is not None and stored.model == b"" and stored.manifest.untrained
-
-
-def test_an_aborted_transaction_is_invisible(publisher: Publisher, topic: SnapshotTopic) -> None:
+def test_only_what_is_committed_is_seen(publisher: Publisher, topic: SnapshotTopic) -> None:
     publisher.put(1, b"good")
     for _ in range(30):
         publisher.write(publisher.make(2, MODEL[:1000]).messages, commit=False)
-    stored = topic.newest()
-    assert stored is not None and stored.model == b"good"
-
-
-def test_an_open_transaction_is_invisible_until_it_is_committed(publisher: Publisher, topic: SnapshotTopic) -> None:
-    publisher.put(1, b"good")
+    assert newest(topic).model == b"good"
     publisher.begin(publisher.make(2, b"later").messages)
-    stored = topic.newest()
-    assert stored is not None and stored.model == b"good"
+    assert newest(topic).model == b"good"
     publisher.commit()
-    stored = topic.newest()
-    assert stored is not None and stored.model == b"later"
+    assert newest(topic).model == b"later"
 
 
 def test_a_zombies_aborted_chunks_between_ours_do_no_harm(
@@ -143,8 +127,7 @@ def test_a_zombies_aborted_chunks_between_ours_do_no_harm(
     for message in made[1:]:
         publisher._producer.produce(publisher.topic, bytes(message.value or b""), message.key)
     publisher.commit()
-    stored = topic.newest()
-    assert stored is not None and stored.model == MODEL
+    assert newest(topic).model == MODEL
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -170,167 +153,133 @@ def test_no_broker_is_said_within_ten_seconds() -> None:
         SnapshotTopic("job", "127.0.0.1:9", {"nonsense": 1})
 
 
-def test_what_is_left_beside_a_damaged_newest_snapshot(publisher: Publisher, topic: SnapshotTopic) -> None:
-    for version in range(1, 6):
+@pytest.mark.parametrize(
+    ("good", "damaged", "damage", "newest", "kept"),
+    [
+        ([1, 2, 3, 4, 5], [6], alter_manifest, 5, [4, 5]),  # over version 3, under the same keys
+        ([1], [2], alter_chunk, 2, [1]),
+        ([], [1, 2, 3], alter_manifest, None, []),
+    ],
+    ids=["a manifest", "a chunk", "every manifest"],
+)
+def test_what_is_left_beside_damaged_snapshots(
+    publisher: Publisher,
+    topic: SnapshotTopic,
+    good: list[int],
+    damaged: list[int],
+    damage: Any,
+    newest: int | None,
+    kept: list[int],
+) -> None:
+    for version in good:
         publisher.put(version, bytes([version]) * 1000)
-    publisher.put_damaged(6, MODEL, alter_manifest)  # over version 3, under the same keys
-    held = topic.salvage()
-    assert held.newest is not None and held.newest.manifest.version == 5
-    assert [entry.version for entry in held.kept] == [4, 5]
-    assert 6 <= held.version < 20
-
-
-def test_a_snapshot_with_a_damaged_chunk_is_not_kept(publisher: Publisher, topic: SnapshotTopic) -> None:
-    publisher.put(1, MODEL)
-    publisher.put_damaged(2, MODEL, alter_chunk)
-    held = topic.salvage()
-    assert held.newest is not None and held.newest.manifest.version == 2
-    assert [entry.version for entry in held.kept] == [1] and held.version >= 2
+    for version in damaged:
+        publisher.put_damaged(version, MODEL, damage)
+    left = topic.salvage()
+    assert (left.newest.manifest.version if left.newest else None) == newest
+    assert [entry.version for entry in left.kept] == kept and damaged[-1] <= left.version < 20
 
 
 def test_a_version_goes_on_above_the_highest_there_is(publisher: Publisher, topic: SnapshotTopic) -> None:
     former = publisher.make(1, b"old")
     publisher.put(20, b"new")
     publisher.write(former.messages)
-    held = topic.salvage()
-    assert held.newest is not None and held.newest.manifest.version == 20 and held.version >= 20
-    assert [entry.version for entry in held.kept] == [20]
+    left = topic.salvage()
+    assert left.newest is not None and left.newest.manifest.version == 20 and left.version >= 20
+    assert [entry.version for entry in left.kept] == [20]
 
 
-def test_nothing_is_left_where_every_manifest_is_damaged(publisher: Publisher, topic: SnapshotTopic) -> None:
-    for version in (1, 2, 3):
-        publisher.put_damaged(version, b"x", alter_manifest)
-    held = topic.salvage()
-    assert held.newest is None and held.kept == () and held.version >= 3
+@pytest.mark.parametrize(
+    "code",
+    [
+        KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART,
+    ],
+)  # fmt: skip
+def test_a_broker_that_takes_up_its_partitions_is_waited_for(
+    topic: SnapshotTopic, publisher: Publisher, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.put(1, MODEL)
+    client = topic._clients.client
+    refusals = failing(monkeypatch, client, "bounds", *3 * [client.explain(_native.KafkaFailure(code, "it says"))])
+    assert newest(topic).manifest.version == 1 and not refusals
 
 
-def whole(stored: Stored) -> Stored:
-    """As it comes, whatever it holds."""
-    return stored
-
-
-class Following:
-    """Follows in a thread and keeps what came."""
-
-    def __init__(self, topic: SnapshotTopic, **settings: Any) -> None:
-        self.seen: list[Stored] = []
-        self.rejected: list[str] = []
-        self._stop = False
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, args=(topic, settings))
-        self._thread.start()
-
-    def _run(self, topic: SnapshotTopic, settings: Any) -> None:
-        for stored in follow(topic, whole, lambda: self._stop, reject=self._reject, **settings):
-            with self._changed:
-                self.seen.append(stored)
-                self._changed.notify_all()
-
-    def _reject(self, text: str) -> None:
-        with self._changed:
-            self.rejected.append(text)
-            self._changed.notify_all()
-
-    def wait(self, condition: Any) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: condition(self), 20), (self.versions, self.rejected)
-
-    @property
-    def versions(self) -> list[int]:
-        return [stored.manifest.version for stored in self.seen]
-
-    def close(self) -> None:
-        self._stop = True
-        self._thread.join()
-
-
-@pytest.fixture
-def following(topic: SnapshotTopic) -> Iterator[Any]:
-    made: list[Following] = []
-
-    def start(**settings: Any) -> Following:
-        made.append(Following(topic, **settings))
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.close()
+def test_an_end_before_the_end_is_no_end(
+    topic: SnapshotTopic, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just come back may say that the topic ends where it did a while ago."""
+    publisher.put(1, MODEL)
+    low, end = topic.bounds()
+    consume, early = topic._clients.client.consume, [[Read(0, low, -1, None, None, [], KafkaCode.PARTITION_EOF, "")]]
+    monkeypatch.setattr(topic._clients.client, "consume", lambda *given: early.pop() if early else consume(*given))
+    assert [message.key for message in topic.window(low, end)] != [] and not early
 
 
 def test_a_follower_gets_every_new_snapshot(
-    publisher: Publisher, topic: SnapshotTopic, following: Any, monkeypatch: pytest.MonkeyPatch
+    publisher: Publisher, topic: SnapshotTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load, again = topic.load, []
     monkeypatch.setattr(topic, "load", lambda *given: again.append(1) or load(*given))  # type: ignore[func-returns-value]
     publisher.put(1, MODEL, TRAINER)
-    follower = following(trainer=True)
-    follower.wait(lambda f: f.versions == [1])
+    following = Following(topic, trainer=True)
+    aborted = publisher.make(2, MODEL)
+    publisher.write(aborted.messages, commit=False)
     for version in (2, 3, 4):
-        publisher.put(version, bytes([version]) + MODEL, TRAINER)
-    follower.wait(lambda f: f.versions == [1, 2, 3, 4])
-    assert follower.seen[-1].model == b"\x04" + MODEL and follower.seen[-1].trainer == TRAINER
-    assert follower.rejected == []
+        newest_one = publisher.put(version, bytes([version]) + MODEL, TRAINER)
+    following.until(lambda: following.versions == [1, 2, 3, 4])
+    last = following.seen[-1]
+    assert (last.model, last.trainer, last.digest) == (b"\x04" + MODEL, TRAINER, newest_one.digest)
+    assert following.rejected == []
     assert len(again) == 1, "only the first is looked for; the others are put together as they come"
 
 
-def test_a_follower_waits_for_the_topic(kafka: Any, job: str, following: Any) -> None:
-    follower = following()
+def test_a_follower_waits_for_the_topic(kafka: Any, job: str, topic: SnapshotTopic) -> None:
+    first = in_background(lambda: next(follow(topic, lambda stored: stored)), name="follower")
     Publisher(kafka.bootstrap, job).put(1, b"first")
-    follower.wait(lambda f: f.versions == [1])
+    assert first.result(60).manifest.version == 1
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_follower_keeps_what_it_has_and_says_so(publisher: Publisher, following: Any, damage: Any) -> None:
-    publisher.put(1, MODEL)
-    follower = following()
-    follower.wait(lambda f: f.versions == [1])
-    publisher.put_damaged(2, MODEL, damage)
-    follower.wait(lambda f: len(f.rejected) == 1)
-    assert "keeping snapshot 1" in follower.rejected[0]
-    publisher.put(3, MODEL)
-    follower.wait(lambda f: f.versions == [1, 3])
+REFUSED: dict[str, tuple[Callable[[list[Message]], list[Message]], int, str]] = {
+    **{damage.__name__: (damage, 3, "keeping snapshot 2") for damage in DAMAGES},
+    "older": (list, 1, "expected a version above 2, got 1"),
+    "equal": (list, 2, "expected a version above 2, got 2"),
+}
 
 
-def test_a_follower_that_starts_on_a_damaged_snapshot_waits_for_the_next(publisher: Publisher, following: Any) -> None:
+@pytest.mark.parametrize("name", REFUSED)
+def test_versions_a_follower_sees_never_go_down(publisher: Publisher, topic: SnapshotTopic, name: str) -> None:
+    """It keeps what it has, says why, and takes the next one."""
+    change, version, reason = REFUSED[name]
+    refused = publisher.make(version, MODEL)
+    publisher.put(2, MODEL)
+    following = Following(topic)
+    publisher.write(change(list(refused.messages)))
+    following.until(lambda: len(following.rejected) == 1)
+    assert reason in following.rejected[0]
+    publisher.put(4, MODEL)
+    following.until(lambda: following.versions == [2, 4])
+    assert len(following.rejected) == 1
+
+
+def test_a_follower_that_starts_on_a_damaged_snapshot_waits_for_the_next(
+    publisher: Publisher, topic: SnapshotTopic
+) -> None:
     publisher.put(1, MODEL)
     publisher.put_damaged(2, MODEL, alter_chunk)
-    follower = following()
-    follower.wait(lambda f: len(f.rejected) == 1)
+    following = Following(topic)
+    assert following.seen == [] and len(following.rejected) == 1
     publisher.put(3, MODEL)
-    follower.wait(lambda f: f.versions == [3])
+    following.until(lambda: following.versions == [3])
 
 
-def test_versions_a_follower_sees_never_go_down(publisher: Publisher, following: Any) -> None:
-    former = publisher.make(1, b"old")
-    publisher.put(2, b"new")
-    follower = following()
-    follower.wait(lambda f: f.versions == [2])
-    publisher.write(former.messages)
-    follower.wait(lambda f: len(f.rejected) == 1)
-    assert "expected a version above 2" in follower.rejected[0]
-    publisher.put(3, b"newer")
-    follower.wait(lambda f: f.versions == [2, 3])
-
-
-def test_an_aborted_publication_is_not_seen_by_a_follower(publisher: Publisher, following: Any) -> None:
-    publisher.put(1, MODEL)
-    follower = following()
-    follower.wait(lambda f: f.versions == [1])
-    made = publisher.make(2, MODEL)
-    publisher.write(made.messages, commit=False)
-    publisher.write(made.messages)
-    follower.wait(lambda f: f.versions == [1, 2])
-    assert follower.seen[-1].digest == made.digest and follower.rejected == []
-
-
-def test_a_follower_of_the_newest_passes_over_outdated_ones(publisher: Publisher, following: Any) -> None:
+def test_a_follower_of_the_newest_passes_over_outdated_ones(publisher: Publisher, topic: SnapshotTopic) -> None:
     publisher.put(1, b"x")
-    follower = following(newest_only=True)
-    follower.wait(lambda f: f.versions == [1])
+    following = Following(topic, newest_only=True)
     for version in range(2, 60):
         publisher.put(version, MODEL[:10_000])
-    follower.wait(lambda f: f.versions[-1] == 59)
-    assert follower.versions == sorted(set(follower.versions)) and follower.rejected == []
+    following.until(lambda: following.versions[-1] == 59)
+    assert following.versions == sorted(set(following.versions)) and following.rejected == []
 
 
 def test_a_compacted_topic_holds_what_is_kept_and_nothing_else(kafka: Any, job: str, topic: SnapshotTopic) -> None:

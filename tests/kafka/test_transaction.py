@@ -19,15 +19,6 @@ from streamtrain.run.held_job import HeldJob
 from streamtrain.topics.topic import Message, job_topics
 
 
-def refuse(timeout_s: float) -> None:
-    raise UserMistake("the topic was made again")
-
-
-@pytest.fixture
-def job(kafka: Any) -> str:
-    return kafka.fresh_name("transactions")
-
-
 @pytest.fixture
 def transactions(kafka: Any, job: str) -> Transactions:
     admin, wishes = Admin(kafka.bootstrap), job_topics(job)
@@ -36,37 +27,42 @@ def transactions(kafka: Any, job: str) -> Transactions:
     return Transactions(where, job, HeldJob(job, where, {wish.key: wish.name for wish in wishes}, admin))
 
 
+def offsets(kafka: Any, topic: str, end: int) -> list[int]:
+    with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as consumer:
+        return [message.offset for message in read(consumer, topic, 0, 0, end)]
+
+
 def test_what_its_check_refuses_is_not_committed_and_holds_nobody_up(
     kafka: Any, job: str, transactions: Transactions
 ) -> None:
+    def refuse(timeout_s: float) -> None:
+        raise UserMistake("the topic was made again")
+
     transactions.open()
     messages = [(f"{job}.rounds", Message(b"key", b"value"))]
     with pytest.raises(UserMistake, match="made again"):
         transactions.publish(Batch(messages, "refused", check=refuse))
-    assert transactions._producer is not None   # another, where Kafka took too long to abort
+    assert transactions._producer is not None  # another, where Kafka took too long to abort
     begun = transactions._producer.native.begin()
     assert begun.code == 0, begun.text  # nothing was left open that another had to end
     aborted = transactions._producer.native.abort("a test")
     assert aborted.ending is KafkaEnding.ABORTED, aborted.why.text
     offset = transactions.publish(Batch(messages, "good"))
-    with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as consumer:
-        assert [message.offset for message in read(consumer, f"{job}.rounds", 0, 0, offset + 1)] == [offset]
+    assert offsets(kafka, f"{job}.rounds", offset + 1) == [offset]
 
 
 def test_what_its_check_has_no_answer_for_is_made_again(kafka: Any, job: str, transactions: Transactions) -> None:
-    asked = []
+    answers = iter([TimeoutError()])
 
     def late_once(timeout_s: float) -> None:
-        asked.append(timeout_s)
-        if len(asked) == 1:
-            raise TimeoutError
+        for error in answers:
+            raise error
+        done.append(timeout_s)
 
+    done: list[float] = []
     transactions.open()
-    topic = f"{job}.rounds"
-    offset = transactions.publish(Batch([(topic, Message(b"key", b"value"))], "late", check=late_once))
-    assert len(asked) == 2
-    with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as consumer:
-        assert [message.offset for message in read(consumer, topic, 0, 0, offset + 1)] == [offset]
+    offset = transactions.publish(Batch([(f"{job}.rounds", Message(b"key", b"value"))], "late", check=late_once))
+    assert len(done) == 1 and offsets(kafka, f"{job}.rounds", offset + 1) == [offset]
 
 
 def test_the_end_of_a_run_is_said_or_not_whatever_became_of_its_producer(job: str, transactions: Transactions) -> None:

@@ -1,6 +1,7 @@
 """The one set of rules for transactions: what follows from an outcome, and that whoever makes them heeds it.
 
-Trainer, predictor and `dead-letters resend` make theirs by it.
+Trainer, predictor and `dead-letters resend` make theirs by it. Once writes with its position: who starts again from
+that after an error has written once.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from failing_librdkafka import built
 
 from streamtrain._native import KafkaNext, KafkaOutcome
+from streamtrain.errors import KafkaBroken, StreamtrainError
 from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.kafka.once import Once
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 
 TIMEOUT_MS, SHORT_MS = 30_000, 3_000  # of a transaction, from which the patience follows; where a call never returns
-MADE = 6
+COUNT = 6
 PROGRAM = """
 import json, sys
 from streamtrain import _native
@@ -48,44 +51,82 @@ for made in range(int(made)):
 print(json.dumps([endings, said]), flush=True)
 producer.close()
 """
+ONCE = """
+import json, sys
+from streamtrain import _native
+library, bootstrap, topic, patience_s, count = sys.argv[1:]
+_native.kafka_load(library)
+from streamtrain.errors import StreamtrainError
+from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.kafka.once import Once
+from streamtrain.kafka.settings import Purpose
+kafka = {"bootstrap.servers": bootstrap}
+group = KafkaConsumer.open(Purpose.GROUP, kafka, topic)
+said, done = [], 0
+while done < int(count):
+    try:
+        with Once(kafka, topic, topic, float(patience_s)) as once:
+            group.assign(topic, [])
+            done = max(0, dict(group.native.committed([0], 30_000))[0])
+            while done < int(count):
+                with once.transaction():
+                    once.write(str(done).encode(), b"key", [("of", b"once")], 0)
+                    once.native.flush()  # one that the broker knows nothing of cannot always be aborted there
+                    once.move(topic, [(0, done + 1)], group.native.group_metadata())
+                done += 1
+    except StreamtrainError as error:
+        said.append(str(error))
+print(json.dumps(said), flush=True)
+"""
 
 
-def outcome(code: int, flags: str) -> KafkaOutcome:
-    return KafkaOutcome(code, "retriable" in flags, "abort" in flags, "fatal" in flags)
+RENEW, AGAIN, ABORT = KafkaNext.RENEW, KafkaNext.AGAIN, KafkaNext.ABORT
+OUTCOMES = {  # flags -> what follows while there is time, and afterwards
+    "": (RENEW, RENEW),
+    "retriable": (AGAIN, RENEW),
+    "abort": (ABORT, ABORT),
+    "abort, retriable": (ABORT, ABORT),
+    "fatal": (RENEW, RENEW),
+    "fatal, retriable": (RENEW, RENEW),
+    "fatal, abort": (RENEW, RENEW),
+    "fatal, abort, retriable": (RENEW, RENEW),
+}
+FLAGS = [flags for n in range(4) for flags in itertools.combinations(("fatal", "abort", "retriable"), n)]
 
 
-@pytest.mark.parametrize(
-    ("flags", "in_time", "over"),
-    [
-        ("", KafkaNext.RENEW, KafkaNext.RENEW),
-        ("retriable", KafkaNext.AGAIN, KafkaNext.RENEW),
-        ("abort", KafkaNext.ABORT, KafkaNext.ABORT),
-        ("abort, retriable", KafkaNext.ABORT, KafkaNext.ABORT),
-        ("fatal", KafkaNext.RENEW, KafkaNext.RENEW),
-        ("fatal, retriable", KafkaNext.RENEW, KafkaNext.RENEW),
-        ("fatal, abort", KafkaNext.RENEW, KafkaNext.RENEW),
-        ("fatal, abort, retriable", KafkaNext.RENEW, KafkaNext.RENEW),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value.name,
-)
-def test_what_follows_from_an_outcome(flags: str, in_time: KafkaNext, over: KafkaNext) -> None:
+@pytest.mark.parametrize("flags", FLAGS, ids=", ".join)
+def test_what_follows_from_an_outcome(flags: tuple[str, ...]) -> None:
     """The code itself says nothing but whether there was an error: a time-out like any other."""
-    for code in (-185, -1, 47):
-        assert (outcome(code, flags).next(over=False), outcome(code, flags).next(over=True)) == (in_time, over)
-    assert {outcome(0, flags).next(late) for late in (False, True)} == {KafkaNext.ON}
-
-
-def test_every_outcome_is_in_the_table() -> None:
-    flags = [
-        ", ".join(chosen) for n in range(4) for chosen in itertools.combinations(("fatal", "abort", "retriable"), n)
-    ]
-    (table,) = [mark for mark in test_what_follows_from_an_outcome.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
-    assert sorted(row[0] for row in table.args[1]) == sorted(flags)
+    for code in (-185, -1, 47, 0):
+        outcome = KafkaOutcome(code, "retriable" in flags, "abort" in flags, "fatal" in flags)
+        expected = OUTCOMES[", ".join(flags)] if code else (KafkaNext.ON, KafkaNext.ON)
+        assert (outcome.next(over=False), outcome.next(over=True)) == expected
 
 
 @pytest.fixture(scope="module")
 def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("librdkafka"))
+
+
+def new_topic(kafka: Any) -> str:
+    name = str(kafka.fresh_name("rules"))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+    return name
+
+
+def run(program: str, library: Path, kafka: Any, topic: str, faults: str, *arguments: int) -> Any:
+    """What a program printed that ran on a librdkafka with those faults."""
+    command = [sys.executable, "-c", program, str(library), kafka.bootstrap, topic, *map(str, arguments)]
+    environment = {**os.environ, "FAULTS": faults}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=True)
+    return json.loads(done.stdout)
+
+
+def seen_in(kafka: Any, topic: str) -> bytes:
+    """What readers of committed messages see of the topic."""
+    with KafkaConsumer.open(Purpose.READ, {"bootstrap.servers": kafka.bootstrap}) as consumer:
+        return b"".join(each.value or b"" for each in read(consumer, topic, 0, *consumer.bounds(topic, 0)))
 
 
 C, A, U = "COMMITTED", "ABORTED", "UNKNOWN"
@@ -110,23 +151,70 @@ NEXT: dict[str, tuple[list[str], str]] = {
 
 
 def test_the_next_transaction_follows_from_the_one_before(kafka: Any, librdkafka: Path) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    topics = {faults: kafka.fresh_name("rules") for faults in NEXT}
-    for done in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics.values()]).values():
-        done.result(60)
-
     def check(faults: str) -> None:
         endings, seen = NEXT[faults]
-        topic = topics[faults]
+        topic = new_topic(kafka)
         timeout_ms = SHORT_MS if any(fault[-1:].isdigit() for fault in faults.split(",")) else TIMEOUT_MS
-        command = [sys.executable, "-c", PROGRAM, str(librdkafka), kafka.bootstrap, topic, str(timeout_ms), str(MADE)]
-        done = subprocess.run(
-            command, env={**os.environ, "FAULTS": faults}, capture_output=True, text=True, timeout=240, check=True
-        )
-        ended, said = json.loads(done.stdout)
+        ended, said = run(PROGRAM, librdkafka, kafka, topic, faults, timeout_ms, COUNT)
         assert ended == endings, said
-        with KafkaConsumer.open(Purpose.READ, {"bootstrap.servers": kafka.bootstrap}) as consumer:
-            values = [message.value for message in read(consumer, topic, 0, *consumer.bounds(topic, 0))]
-        assert b"".join(value or b"" for value in values).decode() == seen
+        assert seen_in(kafka, topic).decode() == seen
 
     run_at_once({faults: partial(check, faults) for faults in NEXT})
+
+
+def position(kafka: Any, topic: str) -> int:
+    with KafkaConsumer.open(Purpose.GROUP, {"bootstrap.servers": kafka.bootstrap}, topic) as group:
+        group.assign(topic, [])
+        ((_, offset),) = group.native.committed([0], 30_000)
+    return int(offset)
+
+
+ERRORS = {  # calls of librdkafka that fail -> how many errors the writer hears
+    "init_transactions=1&,init_transactions=2&": 0,
+    "commit_transaction=3": 1,
+    "commit_transaction=3&": 0,
+    "commit_transaction=3!": 1,
+    "commit_transaction=3?": 1,
+    "send_offsets_to_transaction=3!,abort_transaction=1": 1,
+}
+
+
+def test_who_goes_on_from_its_position_writes_once(kafka: Any, librdkafka: Path) -> None:
+    """Without patience a start is tried once."""
+
+    def check(faults: str) -> None:
+        topic = new_topic(kafka)
+        said = run(ONCE, librdkafka, kafka, topic, faults, 60, COUNT)
+        assert len(said) == ERRORS[faults], said
+        assert all(topic in each for each in said)
+        assert (seen_in(kafka, topic), position(kafka, topic)) == (b"012345", COUNT)
+
+    def impatient() -> None:
+        topic = new_topic(kafka)
+        (said,) = run(ONCE, librdkafka, kafka, topic, "init_transactions=1&", 0, 1)
+        assert said.startswith(f"topic {topic}: ")
+
+    run_at_once({**{faults: partial(check, faults) for faults in ERRORS}, "without patience": impatient})
+
+
+def test_what_an_exception_leaves_is_not_there(kafka: Any) -> None:
+    """Neither an exception of the program nor a record that cannot be sent, nor of two of a name the earlier."""
+    topic, settings = new_topic(kafka), {"bootstrap.servers": kafka.bootstrap}
+    with Once(settings, topic, topic) as first, pytest.raises(KafkaBroken), first.transaction():
+        first.write(b"never", None, (), 0)
+        with Once(settings, topic, topic) as second, second.transaction():
+            second.write(b"0", None, (), 0)
+    with Once(settings, topic, topic) as once:
+        with pytest.raises(ConnectionError), once.transaction():
+            once.write(b"no", None, (), 0)
+            once.move(topic, [(0, 9)], b"never sent")
+            raise ConnectionError("pulled the plug")
+        with once.transaction():
+            once.write(b"1", None, (), 0)
+        with pytest.raises(StreamtrainError, match=topic), once.transaction():
+            once.write(b"2", None, (), 0)
+            once.write(b"2" * (64 << 20), None, (), 0)
+        with once.transaction():
+            once.write(b"3", None, (), 0)
+    assert seen_in(kafka, topic) == b"013"
+    assert position(kafka, topic) < 0

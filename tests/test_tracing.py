@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -72,7 +74,9 @@ def test_the_environment_asks_for_them(
     assert wanted(environment) == "", "without the extra there are none"
 
 
-def test_whoever_asks_for_none_imports_nothing() -> None:
+def test_an_exporter_that_is_not_there_is_a_mistake_and_whoever_asks_for_none_imports_nothing(spans: Any) -> None:
+    with pytest.raises(UserMistake, match="OTEL_TRACES_EXPORTER: expected an exporter that is installed, got 'zipper'"):
+        opened("zipper")
     code = (
         "import sys; from streamtrain.telemetry.tracing import opened, wanted; import streamtrain.serving.door, "
         "streamtrain.run.roles.predictor, streamtrain.run.roles.coordinator; assert opened(wanted({})) is None; "
@@ -81,18 +85,23 @@ def test_whoever_asks_for_none_imports_nothing() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_exporter_that_is_not_there_is_a_mistake(spans: Any) -> None:
-    with pytest.raises(UserMistake, match="OTEL_TRACES_EXPORTER: expected an exporter that is installed, got 'zipper'"):
-        opened("zipper")
-    assert opened("") is None
+@pytest.fixture
+def bench(kafka: Any) -> Bench:
+    bench = Bench(kafka.bootstrap, kafka.fresh_name("traced"))
+    ServedModel(bench.bootstrap, bench.job).put()
+    return bench
+
+
+def continues(span: Any) -> bool:
+    """It is a child of the client's."""
+    return (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_a_predictor_continues_the_traces_that_are_sampled(
-    kafka: Any, spans: Any, delivery: str, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, spans: Any, delivery: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Bench(kafka.bootstrap, kafka.fresh_name("traced"))
-    ServedModel(bench.bootstrap, bench.job).put()
+    """One that traces nothing answers all the same."""
     rows = [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
     for key, parent in (("yes", SAMPLED), ("no", UNSAMPLED), ("short", "00"), ("none", None)):
         bench.ask(rows, key, [] if parent is None else [("traceparent", parent.encode()), ("tracestate", b"a=1")])
@@ -118,8 +127,7 @@ def test_a_predictor_continues_the_traces_that_are_sampled(
     assert len(gathered) == 4, "of the others Python hears nothing"
     assert max(len(text) for carrier in gathered for text in carrier.values()) <= 512, "what is longer is not kept"
     good, broken, _, begins = (found[key] for key in sorted(found))
-    for each in (good, broken):
-        assert f"{each.context.trace_id:032x}" == TRACE and f"{each.parent.span_id:016x}" == PARENT
+    assert continues(good) and continues(broken)
     assert good.parent.trace_state.get("a") == "1"
     assert (good.name, good.kind.name, good.status.is_ok) == (f"predict {bench.job}", "CONSUMER", True)
     assert (good.attributes["streamtrain.version"], good.attributes["streamtrain.rows"]) == (1, 2)
@@ -128,13 +136,14 @@ def test_a_predictor_continues_the_traces_that_are_sampled(
     assert begins.parent is None, "what is no traceparent begins a trace of its own"
     answer = bench.answers()["yes"]
     assert dict(answer.headers)["traceparent"] == SAMPLED.encode(), "the answer goes on in the client's trace"
+    bench.ask(rows, "untraced", [("traceparent", SAMPLED.encode())])
+    bench.flush()
+    assert predictor.answer(config, threading.Event())["requests"] == 1 and len(ended()) == 4
 
 
 def test_of_a_turn_so_many_are_traced_and_the_others_answered(
-    kafka: Any, spans: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    bench: Bench, spans: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench = Bench(kafka.bootstrap, kafka.fresh_name("traced"))
-    ServedModel(bench.bootstrap, bench.job).put()
     sampled, count = [("traceparent", SAMPLED.encode())], MOST_TRACED + 700
     for at in range(count):
         bench.ask({"a": 1, "b": 2}, str(at), sampled)
@@ -177,22 +186,6 @@ def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
     assert told == [("WARNING", 5), ("INFO", 40)]
 
 
-def test_a_predictor_that_traces_nothing_gathers_nothing(kafka: Any) -> None:
-    bench = Bench(kafka.bootstrap, kafka.fresh_name("traced"))
-    ServedModel(bench.bootstrap, bench.job).put()
-    bench.ask({"a": 1, "b": 2}, "one", [("traceparent", SAMPLED.encode())])
-    bench.flush()
-    assert predictor.answer(bench.config(until_end=True), threading.Event())["requests"] == 1
-
-
-def scorer() -> Any:
-    answer = SimpleNamespace(form=BodyForm.ROW, errors=0, rows=1, text=b'{"prediction":0.5}')
-    return SimpleNamespace(
-        version=3, lineage=b'"version":3,"age_s":', created_ms=0, is_quick=lambda size: True,
-        answer_body=lambda body, released: answer,
-    )  # fmt: skip
-
-
 def asked(door: Door, path: str, headers: dict[str, str]) -> int:
     """Its status."""
     sent: list[Any] = []
@@ -211,21 +204,22 @@ def asked(door: Door, path: str, headers: dict[str, str]) -> int:
 
 def test_a_server_continues_its_clients_traces(spans: Any) -> None:
     made, ended = spans
+    answer = SimpleNamespace(form=BodyForm.ROW, errors=0, rows=1, text=b'{"prediction":0.5}')
+    scorer = SimpleNamespace(
+        version=3, lineage=b'"version":3,"age_s":', created_ms=0, is_quick=lambda size: True,
+        answer_body=lambda body, released: answer,
+    )  # fmt: skip
+    models: Any = {"flights": SimpleNamespace(scorer=scorer, job="flights")}
     row = SimpleNamespace(answered=lambda *told: None)
-    models: Any = {"flights": SimpleNamespace(scorer=scorer(), job="flights")}
-    pages: Any = None
-    door = Door(Config((), "127.0.0.1", 1), models, pages, row, None, made)  # type: ignore[arg-type]
-    try:
+    with closing(Door(Config((), "127.0.0.1", 1), models, None, row, None, made)) as door:  # type: ignore[arg-type]
         assert asked(door, "/predict/flights", {"traceparent": SAMPLED, "tracestate": "a=1"}) == 200
         assert asked(door, "/predict/flights", {"traceparent": UNSAMPLED}) == 200
         assert asked(door, "/predict/flights", {}) == 200
         assert asked(door, "/predict/other", {"traceparent": SAMPLED}) == 404
         models["flights"].scorer = SimpleNamespace(is_quick=lambda size: 1 / 0)
         assert asked(door, "/predict/flights", {"traceparent": SAMPLED}) == 500
-    finally:
-        door.close()
     first, root, unknown, failed = ended()
-    assert f"{first.context.trace_id:032x}" == TRACE and f"{first.parent.span_id:016x}" == PARENT
+    assert continues(first)
     assert first.parent.trace_state.get("a") == "1" and root.parent is None
     assert (first.name, first.kind.name, first.attributes["streamtrain.version"]) == ("predict flights", "SERVER", 3)
     assert unknown.attributes["http.response.status_code"] == 404 and unknown.status.is_ok
@@ -259,11 +253,8 @@ def test_a_publication_is_a_span_and_so_is_one_that_fails(spans: Any) -> None:
 
 def shown(text: str, name: str) -> list[dict[str, Any]]:
     """The spans that the console's exporter wrote among other lines."""
-    found, decoder = [], json.JSONDecoder()
-    for at in range(len(text)):
-        if text.startswith('{\n    "name": "' + name, at):
-            found.append(decoder.raw_decode(text, at)[0])
-    return found
+    starts = [found.start() for found in re.finditer(re.escape('{\n    "name": "' + name), text)]
+    return [json.JSONDecoder().raw_decode(text, at)[0] for at in starts]
 
 
 def test_a_trainers_publications_on_kafka(

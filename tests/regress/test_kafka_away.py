@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -38,19 +39,14 @@ from tests.e2e.harness import LiveJob, Running
 TIMEOUT_MS = "1500"  # of a transaction in the short forms, for 10 s
 
 
-class Named:
+def named(broker: Broker, ending: str = "") -> SimpleNamespace:
     """A Kafka of the test's own, for the harness."""
-
-    def __init__(self, broker: Broker, ending: str = "") -> None:
-        self.bootstrap, self.ending = broker.bootstrap, ending
-
-    def fresh_name(self, prefix: str) -> str:
-        return prefix + self.ending
+    return SimpleNamespace(bootstrap=broker.bootstrap, fresh_name=lambda prefix: prefix + ending)
 
 
 @pytest.fixture
 def own(modules_kafka: Broker, tmp_path: Path) -> LiveJob:
-    return LiveJob(Named(modules_kafka, tmp_path.name), tmp_path, publish_interval="5s")
+    return LiveJob(named(modules_kafka, tmp_path.name), tmp_path, publish_interval="5s")
 
 
 @contextmanager
@@ -123,23 +119,7 @@ def test_a_follower_waits_through_the_loss_of_the_broker(modules_kafka: Broker, 
 
 
 @pytest.mark.full
-def test_a_run_after_the_first_waits_for_a_broker(own: LiveJob, modules_kafka: Broker) -> None:
-    own.produce(1000)
-    running = own.start("train")
-    running.wait_event("published", rows=1000)
-    modules_kafka.kill()
-    running.children()[0].kill()
-    wait_for_words(running, "coordinator ended with exit code 3")
-    modules_kafka.start()
-    own.produce(1000, seed=1)
-    running.wait_event("published", rows=2000, timeout_s=300)
-    running.process.send_signal(signal.SIGTERM)
-    assert running.finish() == 0
-    assert own.verified()["rows"]["trained"] == 2000
-
-
-@pytest.mark.full
-def test_a_stalled_broker_is_waited_for(own: LiveJob, modules_kafka: Broker) -> None:
+def test_processes_wait_for_a_stalled_broker_and_a_drain_without_it_ends(own: LiveJob, modules_kafka: Broker) -> None:
     """Longer than the broker's time-out of a transaction, and than a call's."""
     own.produce(1000)
     running = own.start("train")
@@ -149,26 +129,16 @@ def test_a_stalled_broker_is_waited_for(own: LiveJob, modules_kafka: Broker) -> 
     with stopped(modules_kafka):
         wait_for_words(running, "waiting for Kafka")
     running.wait_event("published", rows=2000, timeout_s=300)
-    running.process.send_signal(signal.SIGTERM)
-    assert running.finish() == 0
-    assert own.verified()["rows"]["trained"] == 2000
-
-
-@pytest.mark.full
-def test_a_drain_without_a_broker_ends(own: LiveJob, modules_kafka: Broker) -> None:
-    own.produce(1000)
-    running = own.start("train")
-    running.wait_event("published", rows=1000)
-    own.produce(1000, seed=1)
-    running.wait_event("progress", rows=1500)
+    own.produce(1000, seed=2)
+    running.wait_event("progress", rows=2500)
     began = time.monotonic()
     with stopped(modules_kafka):
         running.process.send_signal(signal.SIGTERM)
         code = running.finish(300)
     assert time.monotonic() - began < 200, "two time-outs of a transaction and the drain's bound, on a busy machine"
     assert code in (1, 3) and "not drained in 30 s" in running.errors(), running.errors()
-    assert own.train("--until-end")[-1]["rows"] == 2000
-    assert own.verified()["rows"]["trained"] == 2000
+    assert own.train("--until-end")[-1]["rows"] == 3000
+    assert own.verified()["rows"]["trained"] == 3000
 
 
 @pytest.mark.full
@@ -178,7 +148,7 @@ def test_a_start_without_a_leader_of_the_snapshots_waits(private_kafka: Callable
     made = NewTopic("job.snapshots", 1, replica_assignment=[[3]], config={**TOPIC.config, "min.insync.replicas": "1"})
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.create_topics([made])["job.snapshots"].result(30)
-    job = LiveJob(Named(broker), tmp_path)
+    job = LiveJob(named(broker), tmp_path)
     job.produce(3000)
     job.train("--until-end")
     before = job.newest().manifest
@@ -214,23 +184,11 @@ def no_more_files(process: int) -> tuple[int, int]:
     return before
 
 
-class Program:
-    """PROGRAM, which follows and writes."""
-
-    def __init__(self, job: LiveJob) -> None:
-        command = [sys.executable, "-c", PROGRAM, str(job.path), job.name, job.bootstrap]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def answer(self, line: str) -> str:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-    def end(self) -> int:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        return self.process.wait(60)
+def answer(program: subprocess.Popen[str], line: str) -> str:
+    assert program.stdin is not None and program.stdout is not None
+    program.stdin.write(f"{line}\n")
+    program.stdin.flush()
+    return program.stdout.readline().strip()
 
 
 def training(job: LiveJob, place: int) -> Running:
@@ -257,26 +215,28 @@ def test_commands_that_may_open_no_more_files_end_and_a_program_goes_on(modules_
     jobs = []
     for name in ("coordinator", "ingest", "served", "followed"):
         (tmp_path / name).mkdir()
-        jobs.append(LiveJob(Named(modules_kafka, name), tmp_path / name))
+        jobs.append(LiveJob(named(modules_kafka, name), tmp_path / name))
         jobs[-1].produce(500)
     *_, served, followed = jobs
     served.train("--until-end")
     followed.train("--until-end")
     commands = [*(training(job, place) for place, job in enumerate(jobs[:2])), predicting(served)]
-    program = Program(followed)
-    wait_for(lambda: program.answer("look").endswith(" True"))
-    first = program.answer("look").split()[0]
-    before = no_more_files(program.process.pid)
+    command = [sys.executable, "-c", PROGRAM, str(followed.path), followed.name, followed.bootstrap]
+    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: answer(program, "look").endswith(" True"))
+    first = answer(program, "look").split()[0]
+    before = no_more_files(program.pid)
     modules_kafka.kill()
     modules_kafka.start()
-    assert program.answer("write") != ""
-    wait_for(lambda: program.answer("look") == f"{first} False")
+    assert answer(program, "write") != ""
+    wait_for(lambda: answer(program, "look") == f"{first} False")
     for running in commands:
         assert running.finish(300) == 1, running.errors()[-4000:]
         assert "ulimit -n" in running.errors(), running.errors()[-4000:]
-    resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE, before)
-    assert program.answer("flush") != ""  # delivered
+    resource.prlimit(program.pid, resource.RLIMIT_NOFILE, before)
+    assert answer(program, "flush") != ""  # delivered
     followed.train("--until-end")
-    wait_for(lambda: program.answer("look") == f"{int(first) + 1} True")
-    assert program.end() == 0
+    wait_for(lambda: answer(program, "look") == f"{int(first) + 1} True")
+    program.communicate()
+    assert program.returncode == 0
     assert followed.verified()["rows"]["trained"] == 501

@@ -38,15 +38,9 @@ worker.run_closed_round(plan)
 
 class ArenaRun:
     def __init__(
-        self,
-        workers: int = 2,
-        frequency: int = 2,
-        spec: dict[str, Any] = SPEC,
-        round_: int = -1,
-        backend: str = "cpu",
-        more_slots: int = 0,
-        slots: _native.SlotLayout | None = None,
-    ) -> None:
+        self, workers: int = 2, frequency: int = 2, spec: dict[str, Any] = SPEC, round_: int = -1,
+        backend: str = "cpu", more_slots: int = 0, slots: _native.SlotLayout | None = None,
+    ) -> None:  # fmt: skip
         self.model, self.backend = Model(spec), backend
         self.workers = workers
         self.frequency = frequency
@@ -98,7 +92,10 @@ class ArenaRun:
         offset = next(block.offset for block in self.slots.blocks if block.name == "weight")
         view(self.arena.slot_address(slot) + offset, ROWS * 4)[:] = 0
 
-    def train(self) -> None:
+    def train(self, *batches: tuple[np.ndarray, np.ndarray], rejected: tuple[int, ...] = ()) -> None:
+        """Finishes the round that is closed, or one of these batches."""
+        if batches:
+            self.fill([*batches], rejected)
         for worker, plan in self.crew:
             worker.run_closed_round(plan)
         assert self.arena.progress()["finished_round"] == self.next_round - 1
@@ -119,15 +116,16 @@ def worker_1_elsewhere(run: ArenaRun, failpoints: str) -> subprocess.Popen[bytes
 
 def two_rounds(backend: str, bad: tuple[int, ...]) -> np.ndarray:
     """The state after two rounds, with an infinity in these slots of the second."""
-    run = ArenaRun(workers=2, frequency=8, backend=backend)
-    for first in (16, 0):
-        batches = [batch(seed) for seed in range(first, first + 16)]
-        if first == 0:
-            for at in bad:
-                batches[at][0][2, 2] = np.inf
-        run.fill(batches)
-        run.train()
+    run, second = ArenaRun(frequency=8, backend=backend), batches(0, 16)
+    for at in bad:
+        second[at][0][2, 2] = np.inf
+    run.train(*batches(16, 32))
+    run.train(*second)
     return run.state()
+
+
+def batches(first: int, end: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [batch(seed) for seed in range(first, end)]
 
 
 def batch(seed: int, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray]:

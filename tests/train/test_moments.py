@@ -51,13 +51,11 @@ def trained(
     spec = {**SPEC, "input": {"numbers": 4, "standardize": standardize}}
     run = ArenaRun(workers=workers, frequency=frequency, spec=spec)
     if first:
-        run.fill([(columns[:first], np.ones(first))])
-        run.train()
+        run.train((columns[:first], np.ones(first)))
         columns = columns[first : first + (len(columns) - first) // batch * batch]
     batches = [(part, (part[:, 2] > 0).astype(np.float32)) for part in np.split(columns, len(columns) // batch)]
     for at in range(0, len(batches), workers * frequency):
-        run.fill(batches[at : at + workers * frequency])
-        run.train()
+        run.train(*batches[at : at + workers * frequency])
     return run
 
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from streamtrain import _native
 from streamtrain.compute.state import view
-from tests.train.arena_run import ROWS, SPEC, ArenaRun, batch
+from tests.train.arena_run import ROWS, SPEC, ArenaRun, batch, batches
 
 
 def test_mean_is_weighted_by_rows_in_worker_order() -> None:
-    both = ArenaRun(workers=2, frequency=1)
-    both.fill([batch(1), batch(2, rows=5)])
-    both.train()
-    alone = []
+    both, alone = ArenaRun(frequency=1), []
+    both.train(batch(1), batch(2, rows=5))
     # the other worker's slot of the first round is seen by the statistics pass only
-    for seed, rows in ((1, ROWS), (2, 5)):
-        run = ArenaRun(workers=2, frequency=1)
-        run.fill([batch(1), batch(2, rows=5)], rejected=(1,) if seed == 1 else (0,))
-        run.train()
+    for other, rows in ((1, ROWS), (0, 5)):
+        run = ArenaRun(frequency=1)
+        run.train(batch(1), batch(2, rows=5), rejected=(other,))
         alone.append((rows, run.views()))
-    found = both.views()
-    for name, array in found.items():
+    for name, array in both.views().items():
         if name.startswith(("dense0", "output", "adam")):
             expected = sum((rows / (ROWS + 5)) * views[name].astype(np.float64) for rows, views in alone)
             assert np.array_equal(array, expected.astype(np.float32)), name
@@ -30,29 +25,24 @@ def test_mean_is_weighted_by_rows_in_worker_order() -> None:
 
 def test_a_first_round_begun_again_is_standardised_by_its_pass() -> None:
     """A batch that is not finite is left out as one that killed its workers is; the pass sees the rows of both."""
-    batches = [batch(seed) for seed in range(4)]
-    batches[3][0][2, 2] = np.inf
-    again, never_begun = ArenaRun(workers=2, frequency=2), ArenaRun(workers=2, frequency=2)
-    again.fill(batches)
-    never_begun.fill(batches, rejected=(3,))
-    for run in (again, never_begun):
-        run.train()
+    first = batches(0, 4)
+    first[3][0][2, 2] = np.inf
+    again, never_begun = ArenaRun(), ArenaRun()
+    again.train(*first)
+    never_begun.train(*first, rejected=(3,))
     assert np.array_equal(again.state(), never_begun.state())
 
 
 def test_statistics_are_those_of_all_rows_and_counted_once() -> None:
-    run = ArenaRun(workers=2, frequency=2)
-    batches = [batch(seed) for seed in range(9)]
-    for first, last in ((0, 4), (4, 8), (8, 9)):
-        run.fill(batches[first:last])
-        run.train()
-    moments = run.views()["standardize.numbers"]
-    rows = np.concatenate([numbers for numbers, _ in batches]).astype(np.float32).astype(np.float64)
-    for row, column in enumerate((0, 1)):
-        assert moments[row, 0] == len(rows)
-        assert moments[row, 1] == pytest.approx(rows[:, column].mean(), rel=1e-12)
-        assert moments[row, 2] == pytest.approx(((rows[:, column] - rows[:, column].mean()) ** 2).sum(), rel=1e-10)
+    run = ArenaRun()
+    for first, end in ((0, 4), (4, 8), (8, 9)):
+        run.train(*batches(first, end))
     views = run.views()
+    rows = np.concatenate([numbers for numbers, _ in batches(0, 9)])[:, :2].astype(np.float32).astype(np.float64)
+    count, mean, squares = views["standardize.numbers"][:2, :3].T
+    assert (count == len(rows)).all()
+    np.testing.assert_allclose(mean, rows.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(squares, rows.var(0) * len(rows), rtol=1e-10)
     assert views["score.rows"].reshape(-1)[0] == len(rows)
     assert views["score.histogram"].reshape(-1, 3)[:, 0].sum() == len(rows)
     assert views["optimizer.steps"][0] == 5  # worker 0: 2 + 2 + 1
@@ -61,23 +51,20 @@ def test_statistics_are_those_of_all_rows_and_counted_once() -> None:
 def test_a_round_is_a_function_of_its_start_and_slots() -> None:
     runs = [ArenaRun(), ArenaRun()]
     for run in runs:
-        for first in (0, 4):
-            run.fill([batch(seed) for seed in range(first, first + 4)])
-            run.train()
+        run.train(*batches(0, 4))
+        run.train(*batches(4, 8))
     assert np.array_equal(runs[0].state(), runs[1].state())
 
 
 def test_a_worker_that_starts_again_in_mid_round_changes_nothing() -> None:
     undisturbed, disturbed = ArenaRun(), ArenaRun()
-    for run in (undisturbed, disturbed):
-        run.fill([batch(seed) for seed in range(4)])
-        run.train()
+    undisturbed.train(*batches(0, 4))
+    undisturbed.train(*batches(4, 8))
+    disturbed.train(*batches(0, 4))
     second, plan = disturbed.crew[1]
-    disturbed.fill([batch(4), batch(5)], closed=False)
+    disturbed.fill(batches(4, 6), closed=False)
     assert second.run(plan, 0.1) == _native.WorkerStatus.WORKING  # dies after a step
-    for run in (undisturbed, disturbed):
-        run.fill([batch(seed) for seed in range(4, 8)])
-    undisturbed.train()
+    disturbed.fill(batches(4, 8))
     first, plan = disturbed.crew[0]
     first.run_closed_round(plan)  # published; the successor must not train again
     disturbed.crew = [disturbed.worker(index) for index in range(2)]
@@ -92,33 +79,26 @@ def test_a_batch_that_is_not_finite_is_left_out_and_the_round_done_again() -> No
     bad[0][2, 2] = 3e38  # not standardised: the products overflow
     bad[0][3, 2] = -3e38
     poisoned, without = ArenaRun(frequency=8), ArenaRun(frequency=8)
-    for run in (poisoned, without):
-        run.fill([batch(seed) for seed in range(16)])
-        run.train()
-    rest = [batch(seed) for seed in range(16, 30)]
-    poisoned.fill([*rest[:4], bad, *rest[4:]])
-    without.fill([*rest[:4], bad, *rest[4:]], rejected=(4,))
-    for run in (poisoned, without):
-        run.train()
+    second = [*batches(16, 20), bad, *batches(20, 30)]
+    for run, rejected in ((poisoned, ()), (without, (4,))):
+        run.train(*batches(0, 16))
+        run.train(*second, rejected=rejected)
     assert np.isfinite(poisoned.views()["dense0.weight"]).all()
     assert np.array_equal(poisoned.state(), without.state())
 
 
 def test_a_round_without_rows_leaves_parameters_as_they_are() -> None:
     run = ArenaRun()
-    run.fill([batch(seed) for seed in range(4)])
-    run.train()
+    run.train(*batches(0, 4))
     before = run.state()
-    run.fill([batch(9, rows=0)])
-    run.train()
+    run.train(batch(9, rows=0))
     assert np.array_equal(before, run.state())
 
 
 def test_local_optimizer_state_stays_with_its_worker() -> None:
     run = ArenaRun(spec={**SPEC, "average_optimizer_state": False})
-    for first in (0, 4):
-        run.fill([batch(seed) for seed in range(first, first + 4)])
-        run.train()
+    run.train(*batches(0, 4))
+    run.train(*batches(4, 8))
     views = run.views()
     assert "adam.m.output.bias" not in views
     assert not np.array_equal(views["adam.m.output.weight@0"], views["adam.m.output.weight@1"])
@@ -126,21 +106,18 @@ def test_local_optimizer_state_stays_with_its_worker() -> None:
 
 def test_the_pinned_mean_is_left_alone() -> None:
     run = ArenaRun()
-    run.fill([batch(seed) for seed in range(4)])
-    run.train()
+    run.train(*batches(0, 4))
     pinned = run.state()
     buffer, round_ = run.ring.pin_newest()
     assert round_ == 0
     for first in range(4, 24, 4):
-        run.fill([batch(seed) for seed in range(first, first + 4)])
-        run.train()
+        run.train(*batches(first, first + 4))
     assert np.array_equal(pinned, view(run.arena.mean_address(buffer), run.layout.state_bytes))
 
 
 def test_every_published_value_is_finite_or_training_says_that_it_diverges() -> None:
     run = ArenaRun(frequency=1)
-    run.fill([batch(1), batch(2)])
-    run.train()
+    run.train(batch(1), batch(2))
     bad = np.full((ROWS, 4), 3e38), np.ones(ROWS, np.float32)
     run.fill([bad, bad])
     for rounds, plan in run.crew:

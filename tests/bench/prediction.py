@@ -26,7 +26,6 @@ from tests.bench.bed import PARTITIONS, fresh_name, spawn
 from tests.bench.harness import Line, Run, Sides, bench, in_turns
 from tests.bench.live_model import COLUMNS, NAMES, NUMBERS, layers_of, logits
 
-LAYERS = [{"dense": 64, "activation": "relu"}, {"dense": 64, "activation": "relu"}]
 RATE = 1000   # requests a second
 FAST = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "linger.ms": 0}
 ECHO, LOOP = "Python loop without a model", "consume, msgpack, NumPy, produce"
@@ -97,7 +96,7 @@ class Job:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap, self.name, self._stop = bootstrap, fresh_name(), spawn.Event()
-        self.served = ServedModel(bootstrap, self.name, COLUMNS, LAYERS)
+        self.served = ServedModel(bootstrap, self.name, COLUMNS, (64, 64))
         self.digest = self.served.put().digest.hex().encode()
         Admin(bootstrap).ensure(TopicWish(key, f"{self.name}.{key}", PARTITIONS) for key in ("requests", "predictions"))
         random = np.random.default_rng(0).standard_normal((256, NUMBERS), np.float32)

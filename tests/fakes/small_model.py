@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ FLIGHTS = {
     "origin": {"kind": "category", "buckets": 16, "embed": 2, "missing": ""},
     "late": {"role": "label", "missing": "skip"},
 }
+Layers = Sequence[int | dict[str, Any]]  # the width of a dense layer, or a layer as a job has it
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,10 @@ class SmallModel:
 
     @classmethod
     def make(
-        cls, columns: dict[str, Any] = FLIGHTS, loss: str = "binary_cross_entropy", layers: tuple[int, ...] = (8,)
+        cls, columns: dict[str, Any] = FLIGHTS, loss: str = "binary_cross_entropy", layers: Layers = (8,)
     ) -> SmallModel:
         schema = Schema.from_columns(columns, loss)
-        dense = [{"dense": width, "activation": "relu"} for width in layers]
+        dense = [{"dense": each, "activation": "relu"} if isinstance(each, int) else each for each in layers]
         optimizer = {"name": "adam", "learning_rate": 3e-3}
         return cls(schema, {"input": schema.engine_inputs(), "layers": dense, "loss": loss, "optimizer": optimizer})
 

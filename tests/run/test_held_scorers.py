@@ -14,7 +14,6 @@ from waiting import wait_for
 
 from streamtrain import _native
 from streamtrain.columns.served import Served
-from streamtrain.compute.snapshot import model_payload
 from streamtrain.kafka import library
 from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer
@@ -42,8 +41,7 @@ def scorers(bench: Bench, model: ServedModel, format: Any = "json") -> Scorers:
     made, before = {}, None
     for name, of in zip(NAMES, (model, model, wider), strict=True):
         published = of.put()
-        payload = model_payload(of.model.layout, of.state(of.version))
-        before = Served.of(published.manifest, published.digest, payload, before)
+        before = Served.of(published.manifest, published.digest, of.model.payload(of.version), before)
         made[name] = before.request_scorer(format, 256)
     return made
 

@@ -39,12 +39,12 @@ def meaning_of_learned(start: Array, values: Sequence[Array], weights: Sequence[
 
 
 def meaning_of_outer(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    """Of a parameter there is none of: see test_outer.py."""
+    """Of a parameter there is none of: see test_single_rules.py."""
     return {"": start}
 
 
 def meaning_of_plateau(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    """Without scores nothing is evaluated: see test_plateau.py."""
+    """Without scores nothing is evaluated: see test_single_rules.py."""
     return {"": start}
 
 

@@ -40,7 +40,7 @@ def plan_of(run: ArenaRun) -> _native.DecodePlan:
 
 def trained() -> tuple[ArenaRun, Log]:
     """What ingest, by a thread a partition in turn, makes of the records, and the log of it."""
-    run = ArenaRun(frequency=2, more_slots=64)
+    run = ArenaRun(more_slots=64)
     run.ring.begin(round=-1, learning_rate=0.01, positions=[(at, 0, 0) for at in range(PARTITIONS)])
     drain, cutter = _native.RoundLogThread(run.ring), _native.RoundCutter(run.arena)
     drain.start()
@@ -75,10 +75,13 @@ def of_iterators(partition: int, offset: int) -> _native.Source:
     return _native.IteratorSource(iter(list(enumerate(records(partition)))[offset:]))
 
 
-def filled(run: ArenaRun, log: Log, open_: Open = of_iterators) -> list[tuple[_native.LogStatus, int, int]]:
+def filler_of(run: ArenaRun, open_: Open = of_iterators) -> _native.LogFiller:
+    return _native.LogFiller(run.arena, _native.LogSource(open_), SILENCE_S, "json", plan_of(run))
+
+
+def filled(run: ArenaRun, log: Log) -> list[tuple[_native.LogStatus, int, int]]:
     """How each slot of the log was filled, and trained."""
-    rounds, slots, ranges = log
-    filler = _native.LogFiller(run.arena, _native.LogSource(open_), SILENCE_S, "json", plan_of(run))
+    (rounds, slots, ranges), filler = log, filler_of(run)
     ends = []
     for round_ in rounds:
         first, found = int(round_["first_slot"]), []
@@ -96,7 +99,7 @@ def test_the_bits_are_those_of_ingest() -> None:
     run, log = trained()
     _, slots, ranges = log
     assert (np.diff(ranges["partition"]) != 0).any() and (ranges["to_row"] > 0).sum() > 4
-    again = ArenaRun(frequency=2)
+    again = ArenaRun()
     ends = filled(again, log)
     assert [status for status, _, _ in ends] == [_native.LogStatus.FILLED] * len(slots)
     assert [rows for _, rows, _ in ends] == slots["rows"].tolist()
@@ -111,9 +114,7 @@ def test_a_partition_is_opened_once_and_again_where_a_log_leads_back() -> None:
         opened.append((partition, offset))
         return of_iterators(partition, offset)
 
-    run = ArenaRun(frequency=2)
-    filler = _native.LogFiller(run.arena, _native.LogSource(open_), SILENCE_S, "json", plan_of(run))
-    first = ranges[ranges["partition"] == 0][:3]
+    filler, first = filler_of(ArenaRun(), open_), ranges[ranges["partition"] == 0][:3]
     assert filler.fill(0, first.tobytes())[0] == _native.LogStatus.FILLED and opened == [(0, 0)]
     assert filler.fill(1, first.tobytes())[0] == _native.LogStatus.FILLED and opened == [(0, 0), (0, 0)]
 
@@ -122,10 +123,9 @@ def test_a_partition_is_opened_once_and_again_where_a_log_leads_back() -> None:
 def test_records_that_are_not_there_are_missed(field: str) -> None:
     """The range tells of one more than lies up to its end, or of one less far."""
     _, (_, _, ranges) = trained()
-    run, first = ArenaRun(frequency=2), ranges[:1].copy()
+    first = ranges[:1].copy()
     first[field] += 1 if field == "records" else -1
-    filler = _native.LogFiller(run.arena, _native.LogSource(of_iterators), SILENCE_S, "json", plan_of(run))
-    assert filler.fill(0, first.tobytes())[0] == _native.LogStatus.LACKING
+    assert filler_of(ArenaRun()).fill(0, first.tobytes())[0] == _native.LogStatus.LACKING
 
 
 def test_a_range_beyond_the_end_is_missed_and_a_silent_source_is_told() -> None:
@@ -138,9 +138,7 @@ def test_a_range_beyond_the_end_is_missed_and_a_silent_source_is_told() -> None:
 
     ends = []
     for open_ in (of_iterators, silent):
-        run = ArenaRun(frequency=2)
-        filler = _native.LogFiller(run.arena, _native.LogSource(open_), SILENCE_S, "json", plan_of(run))
-        status, _, at = filler.fill(0, beyond.tobytes())
+        status, _, at = filler_of(ArenaRun(), open_).fill(0, beyond.tobytes())
         ends.append((status, at))
     assert ends == [(_native.LogStatus.LACKING, 1), (_native.LogStatus.SILENT, 0)]
 
@@ -155,7 +153,5 @@ def test_what_opening_or_reading_raises_comes_through() -> None:
         return _native.IteratorSource((1 // 0, b"") for _ in range(1))
 
     for open_, error in ((broken, LookupError), (breaks, ZeroDivisionError)):
-        run = ArenaRun(frequency=2)
-        filler = _native.LogFiller(run.arena, _native.LogSource(open_), SILENCE_S, "json", plan_of(run))
         with pytest.raises(error):
-            filler.fill(0, ranges[:1].tobytes())
+            filler_of(ArenaRun(), open_).fill(0, ranges[:1].tobytes())

@@ -99,14 +99,10 @@ def test_a_job_of_heads_is_what_its_manifest_says() -> None:
     assert heads[2].settings["class_weights"] == [1.0, 3.0] and heads[1].shape.standardize_label is not None
 
 
-def test_a_flag_and_a_variable_reach_a_head() -> None:
-    job = Job.parse(
-        TEXT, sets=["model.heads.late.weight=0.5"], environment={"STREAMTRAIN_MODEL__HEADS__DELAY__WEIGHT": "0.25"}
-    )
-    assert (job.model.heads["late"].weight, job.model.heads["delay"].weight) == (0.5, 0.25)
-
-
-def test_the_table_of_settings_has_those_of_a_head() -> None:
+def test_flags_variables_and_the_table_of_settings_have_those_of_a_head() -> None:
+    variables = {"STREAMTRAIN_MODEL__HEADS__DELAY__WEIGHT": "0.25"}
+    heads = Job.parse(TEXT, sets=["model.heads.late.weight=0.5"], environment=variables).model.heads
+    assert (heads["late"].weight, heads["delay"].weight) == (0.5, 0.25)
     rows = {each.path: each for each in settings_table()}
     assert rows["model.heads.<label>.weight"].takes == "a number above 0 to 1000000"
     assert rows["model.heads.<label>.loss.name"].default == '"binary_cross_entropy"'

@@ -144,6 +144,7 @@ def test_the_table_has_every_section_and_tables_that_stand_for_a_value() -> None
 
 
 BARE = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
+OF_ALL = {name: option.default for name, option in optimizers.COMMON.items()}  # what every optimizer has
 WITHOUT_DEFAULT = (
     "name", "records.schema", "records.where", "transforms", "model.graph", "model.torch",
     *(f"train.early_stopping.{name}" for name in ("no_improvement", "best_score", "rows", "epochs", "score")),
@@ -219,11 +220,7 @@ def test_amounts_are_written_as_they_are_read(units: dict[str, int], amounts: li
     ],
 )
 def test_optimizers(job_text: str, sets: list[str], spec: dict[str, object]) -> None:
-    assert Job.parse(job_text, sets=sets).model_spec()["optimizer"] == of_all() | spec
-
-
-def of_all() -> dict[str, object]:
-    return {name: option.default for name, option in optimizers.COMMON.items()}
+    assert Job.parse(job_text, sets=sets).model_spec()["optimizer"] == OF_ALL | spec
 
 
 def test_the_model_spec_is_json_and_the_engine_takes_it(job_text: str) -> None:

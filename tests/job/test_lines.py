@@ -51,6 +51,8 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
 def test_every_path_has_a_line() -> None:
     found = toml_lines(DOCUMENT)
     assert set(found) == set(paths(tomllib.loads(DOCUMENT)))
+    # Windows' line ends, and none at the end of the last line
+    assert toml_lines("a = 1\r\nb = [\r\n 2]") == {("a",): 1, ("b",): 2, ("b", 0): 3}
 
 
 @over(
@@ -72,7 +74,3 @@ def test_every_path_has_a_line() -> None:
 )
 def test_lines(path: Path, line: int) -> None:
     assert toml_lines(DOCUMENT)[path] == line
-
-
-def test_windows_line_ends_and_no_last_line_end() -> None:
-    assert toml_lines("a = 1\r\nb = [\r\n 2]") == {("a",): 1, ("b",): 2, ("b", 0): 3}

@@ -37,6 +37,7 @@ def test_properties_are_flattened_and_kept_apart() -> None:
     assert "secret" not in told and "hidden" not in told
     assert made.registry.address == "http://registry:8081/v7"
     assert "registry" not in made.effective() and not Job.from_effective(made.effective()).registry
+    assert any(each.path == "registry.<property>" for each in settings_table())
 
 
 def test_with_a_registry_records_have_its_frame_unless_they_say_otherwise() -> None:
@@ -81,7 +82,3 @@ def test_mistakes_show_no_value(registry: str, message: str) -> None:
     with pytest.raises(JobMistakes) as caught:
         Job.parse(registry + TEXT if registry.startswith("registry") else TEXT + registry, name="flights.toml")
     assert message in str(caught.value) and "secret" not in str(caught.value), caught.value
-
-
-def test_settings_name_the_section() -> None:
-    assert any(each.path == "registry.<property>" for each in settings_table())

@@ -1,4 +1,4 @@
-"""What a model answers to rows, from a program and from the predict command, in one form."""
+"""Answers of a model to rows, from a program and from the predict command, in one form."""
 
 from __future__ import annotations
 

@@ -40,24 +40,18 @@ def _server() -> socket.socket:
 
 
 class Command:
-    """A running command: what is used of a subprocess.Popen. Its standard output is a pipe, or goes to `stdout`."""
+    """A running command, with those parts of a subprocess.Popen that tests use. Its standard output is a pipe."""
 
-    def __init__(
-        self, arguments: list[str], environment: dict[str, str], stderr: IO[str], stdout: IO[str] | None = None
-    ) -> None:
+    def __init__(self, arguments: list[str], environment: dict[str, str], stderr: IO[str]) -> None:
         sys.audit("streamtrain.tests.command", arguments[0])
-        self.stdout = None
-        output = stdout.fileno() if stdout is not None else None
-        if output is None:
-            ours, output = os.pipe()
-            self.stdout = open(ours)  # noqa: SIM115
+        ours, output = os.pipe()
+        self.stdout = open(ours)  # noqa: SIM115
         self._told, told = os.pipe()
         document = json.dumps({"arguments": arguments, "environment": environment, "folder": os.getcwd()}).encode()
         socket.send_fds(_server(), [len(document).to_bytes(4, "little")], [output, stderr.fileno(), told])
         _server().sendall(document)
         os.close(told)
-        if stdout is None:
-            os.close(output)
+        os.close(output)
         self.pid = int.from_bytes(os.read(self._told, 8), "little")
         assert self.pid, "the process that starts commands has ended"
         os.set_blocking(self._told, False)
@@ -81,8 +75,7 @@ class Command:
         return code
 
     def communicate(self, timeout: float | None = None) -> tuple[str, None]:
-        """What it still writes to the pipe, up to its end."""
-        assert self.stdout is not None
+        """Returns what it still writes to the pipe, up to its end."""
         until = time.monotonic() + timeout if timeout is not None else None
         try:
             text = in_background(self.stdout.read, name="communicate").result(timeout)
@@ -120,12 +113,11 @@ def run(arguments: list[str], environment: Mapping[str, str] = NOTHING_MORE) -> 
         return subprocess.run(
             [*STREAMTRAIN, *arguments], capture_output=True, text=True, timeout=_LONG_S, env=together
         )  # fmt: skip
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        command = Command(arguments, together, errors, out)
+    with tempfile.TemporaryFile("w+") as errors:
+        command = Command(arguments, together, errors)
         try:
-            code = command.wait(_LONG_S)
+            out, _ = command.communicate(_LONG_S)
         finally:
             command.kill()
-        out.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(arguments, code, out.read(), errors.read())
+        return subprocess.CompletedProcess(arguments, command.wait(), out, errors.read())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,26 @@ import numpy as np
 import psutil
 from confluent_kafka import Producer
 
+from streamtrain import LiveModel
 from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
 from streamtrain.cli import main
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.clients import KafkaConsumer, Message
+from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.reader import read_all
+from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run import fork_server
 from streamtrain.topics.chunks import Stored
+from streamtrain.topics.control import Control
+from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
 from tests.e2e.commands import Command
 
-JOB_FILE = """
-name = "{name}"
-[kafka]
-bootstrap.servers = "{bootstrap}"
+JOB_FILE = """\
 [topics]
 records = {{ partitions = {partitions} }}
 {more_topics}
@@ -81,26 +86,29 @@ def rows(count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
 class LiveJob:
     """One job and what tests do to it."""
 
-    def __init__(self, kafka: Any, folder: Path, prefix: str = "job", text: str = "", **settings: Any) -> None:
-        """A job of JOB_FILE with `settings`, or of `text`, which follows the job's name and Kafka's address."""
+    def __init__(
+        self, kafka: Any, folder: Path, prefix: str = "job", text: str = "", produce: int = 0, **settings: Any
+    ) -> None:
+        """Makes a job of JOB_FILE with `settings`, or of `text` behind the job's name and Kafka's address."""
         self.settings = {**DEFAULTS, **settings}
         self.name = kafka.fresh_name(prefix)
         self.bootstrap = kafka.bootstrap
         self.path = folder / f"{self.name}.toml"
         head = f'name = "{self.name}"\n[kafka]\nbootstrap.servers = "{self.bootstrap}"\n'
-        rest = JOB_FILE.format(name=self.name, bootstrap=self.bootstrap, **self.settings)
-        self.path.write_text(head + text if text else rest)
+        self.path.write_text(head + (text or JOB_FILE.format(**self.settings)))
         self.job = Job.load(self.path)
         topics = {key: value.model_dump(exclude_none=True) for key, value in self.job.file.topics.items()}
         self.admin = Admin(self.bootstrap)
         self.admin.ensure(job_topics(self.name, topics))
         self.records = self.job.topic("records").name or ""
+        if produce:
+            self.produce(produce)
 
     # -- producing ------------------------------------------------------------------------------------------------
 
     def produce(self, count: int, seed: int = 0) -> None:
         """`count` rows, one a record, in turn over the partitions."""
-        encode: Callable[[Any], bytes] = msgpack.packb if self.settings["format"] == "msgpack" else _json
+        encode: Callable[[Any], Any] = msgpack.packb if self.settings["format"] == "msgpack" else json.dumps
         self.produce_values(encode(row) for row in rows(count, seed))
 
     def produce_values(self, values: Any, partition: int | None = None) -> None:
@@ -153,16 +161,20 @@ class LiveJob:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def verified(self) -> dict[str, Any]:
-        """What `streamtrain verify JOB` finds, which must pass; in this process, which has loaded it."""
+        """Returns the findings of `streamtrain verify JOB`, which must pass; in this process, which has loaded it."""
         report = verify(Job.load(self.path))
         assert report.ok, "\n".join(report.lines())
         return report.as_dict()
 
+    def check(self, trained: int, dead: int = 0, filtered: int = 0) -> None:
+        """Raises unless `verify` finds so many rows, and `replay` the same bits."""
+        found = self.verified()["rows"]
+        assert found == {"trained": trained, "dead_lettered": dead, "filtered": filtered}, found
+        self.replayed()
+
     def replayed(self, start: int | None = None) -> dict[str, Any]:
-        """What `streamtrain replay JOB --from …` finds, the same bits; by default from the oldest one kept."""
-        with self.topic() as topic:
-            held = [located.manifest.version for located in topic.list()]
-        report = replay(Job.load(self.path), start if start is not None else held[0])
+        """Returns the findings of `streamtrain replay JOB --from …` (by default the oldest snapshot): the same bits."""
+        report = replay(Job.load(self.path), self.manifests()[0].version if start is None else start)
         assert report.ok, "\n".join(report.lines())
         return report.as_dict()
 
@@ -177,6 +189,27 @@ class LiveJob:
         assert found is not None
         return found
 
+    @contextmanager
+    def model(self, **more: Any) -> Iterator[LiveModel]:
+        with LiveModel(self.name, bootstrap=self.bootstrap, **more) as model:
+            model.wait_ready(60)
+            yield model
+
+    def manifests(self) -> list[Manifest]:
+        """Returns those of the snapshots that are kept, the oldest first."""
+        with self.topic() as topic:
+            return [located.manifest for located in topic.list()]
+
+    def messages(self, topic: str = "") -> list[Message]:
+        """Returns all messages of a topic, by default of the records."""
+        spans = dict(enumerate(self.admin.spans(topic or self.records) or []))
+        with KafkaConsumer.open(Purpose.READ, self.job.kafka_consumer(), "test") as consumer:
+            return list(read_all(consumer, topic or self.records, spans))  # type: ignore[arg-type]
+
+    def control(self) -> Control:
+        with ControlTopic({"bootstrap.servers": self.bootstrap}, f"{self.name}.control") as topic:
+            return topic.look()
+
 
 class Running:
     """A command that is still running."""
@@ -188,24 +221,29 @@ class Running:
 
     def wait_event(self, name: str, timeout_s: float = 240, **fields: Any) -> dict[str, Any]:
         """Reads events until one of that name, and with those fields at least, has come."""
-        deadline = time.monotonic() + timeout_s
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            event: dict[str, Any] = json.loads(line)
-            self.events.append(event)
-            if event["event"] == name and all(event.get(key, 0) >= value for key, value in fields.items()):
-                return event
-            assert time.monotonic() < deadline, f"no {name} in {timeout_s} s; last {event}\n{self.errors()[-3000:]}"
-        raise AssertionError(f"ended with {self.process.wait()} before {name}: {self.errors()[-4000:]}")
+        seen = len(self.events)
+
+        def has_come() -> bool:
+            event = self.events[-1] if len(self.events) > seen else {"event": ""}
+            return event["event"] == name and all(event.get(key, 0) >= value for key, value in fields.items())
+
+        self._read_until(has_come, name, timeout_s)
+        return self.events[-1]
 
     def wait_rows(self, rows: int, timeout_s: float = 240) -> None:
         """Returns when a snapshot of so many rows is there: published, or what the run started from."""
+        self._read_until(
+            lambda: any(e["event"] in ("published", "started") and e.get("rows", 0) >= rows for e in self.events),
+            f"{rows} rows", timeout_s,
+        )  # fmt: skip
+
+    def _read_until(self, is_there: Callable[[], bool], what: str, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         assert self.process.stdout is not None
-        while not any(e["event"] in ("published", "started") and e.get("rows", 0) >= rows for e in self.events):
-            assert time.monotonic() < deadline, f"not {rows} rows in {timeout_s} s\n{self.errors()[-3000:]}"
+        while not is_there():
+            assert time.monotonic() < deadline, f"no {what}; last {self.events[-1:]}\n{self.errors()[-3000:]}"
             line = self.process.stdout.readline()
-            assert line, f"ended with {self.process.wait()}: {self.errors()[-4000:]}"
+            assert line, f"ended with {self.process.wait()} before {what}: {self.errors()[-4000:]}"
             self.events.append(json.loads(line))
 
     def children(self) -> list[psutil.Process]:
@@ -217,23 +255,20 @@ class Running:
         self.events += [json.loads(line) for line in out.splitlines()]
         return self.process.returncode
 
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Asks it to end, and waits; gives the exit code."""
+        self.process.send_signal(number)
+        return self.finish()
+
     def errors(self) -> str:
         return self.log.read_text()
 
 
 def processes_of(supervisor: int) -> list[psutil.Process]:
-    """In the order they were spawned, without what spawns them."""
-    found = psutil.Process(supervisor).children(recursive=True)
-    return sorted(filter(_is_of_the_run, found), key=lambda process: (process.create_time(), process.pid))
-
-
-def _is_of_the_run(process: psutil.Process) -> bool:
-    """Not what spawns the others, nor what that forks on the way and may have ended since it was listed."""
-    try:
-        return process.name() != fork_server.NAME
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value).encode()
+    """Returns them in the order they were spawned, without what spawns them and what that forks on the way."""
+    found = []
+    for process in psutil.Process(supervisor).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it may have ended since it was listed
+            if process.name() != fork_server.NAME:
+                found.append(process)
+    return sorted(found, key=lambda process: (process.create_time(), process.pid))

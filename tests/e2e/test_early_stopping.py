@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
 import pytest
-from confluent_kafka import Producer
 
 from streamtrain.clients.history import run_ends
 from streamtrain.columns.served import Served
@@ -18,24 +18,28 @@ from streamtrain.fitting.held_rows import hold
 from streamtrain.job import Job
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import TopicWish
+from tests.e2e.answers import toml
 from tests.e2e.harness import LiveJob, rows
 
 ROWS = 11_000  # a window and a little more
+NOTHING: Mapping[str, Any] = {}
+HEADS = {
+    "model": 'layers = [ { dense = 16, activation = "relu" } ]\n[model.heads.y]\n[model.heads.delay]\nloss = "huber"',
+    "more_columns": 'delay = { role = "label", missing = "skip_head", standardize = true }',
+    "label": 'missing = "skip_head"',
+}
 
 
-def live_job(kafka: Any, folder: Path, **settings: Any) -> LiveJob:
-    job = LiveJob(kafka, folder)
-    told(job, **settings)
+def live_job(kafka: Any, folder: Path, settings: Mapping[str, Any] = NOTHING, **early: Any) -> LiveJob:
+    job = LiveJob(kafka, folder, **settings)
+    change(job, **early)
     return job
 
 
-def told(job: LiveJob, **settings: Any) -> None:
-    """The job file's section, in the place of what it was."""
-    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items() if not isinstance(value, dict)]
-    for name, table in settings.items():
-        if isinstance(table, dict):
-            lines += [f"[train.early_stopping.{name}]", *(f"{key} = {json.dumps(each)}" for key, each in table.items())]
+def change(job: LiveJob, **early: Any) -> None:
+    """Puts these settings in the place of those that the job file has."""
     before = job.path.read_text().partition("[train.early_stopping]")[0]
+    lines = [f"{name} = {toml(value)}" for name, value in early.items()]
     job.path.write_text("\n".join([before, "[train.early_stopping]", *lines, ""]))
 
 
@@ -74,7 +78,7 @@ def test_it_counts_over_starts_and_ends_where_nothing_gets_better(kafka: Any, tm
     again = job.start("train")
     assert again.finish() == 0 and again.events[-1]["why"] == last["why"]
     assert job.newest().manifest.version == version  # nothing was trained
-    told(job, no_improvement=5)
+    change(job, no_improvement=5)
     job.train("--until-end")
     assert job.newest().manifest.rows_seen == 3 * ROWS + 2000 and standing(job)["evaluations"] == 0
     job.verified()
@@ -97,33 +101,46 @@ def test_a_coordinator_that_is_killed_counts_on(kafka: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_a_score_and_rows_and_time(kafka: Any, tmp_path: Path) -> None:
-    for settings, reason in (
-        ({"best_score": 0.7, "score": "auc"}, "best_score"), ({"rows": 1}, "rows"), ({"time": "10ms"}, "time")
-    ):  # fmt: skip
-        job = live_job(kafka, tmp_path, **settings)
-        trainer = job.start("train")
-        job.produce(ROWS)
-        trainer.wait_event("published")
-        until = time.monotonic() + 240  # judged at publications, and a fast trainer has all there is in one
-        while trainer.process.poll() is None and time.monotonic() < until:
-            job.produce(ROWS)
-        assert trainer.finish() == 0
-        assert standing(job)["reason"] == reason
+@pytest.mark.parametrize(
+    ("reason", "early"),
+    [
+        ("best_score", {"score": "auc", "best_score": 0.7}), ("rows", {"rows": 1}), ("time", {"time": "10ms"}),
+        ("best_score", {"score": "delay.rmse", "best_score": 100.0}),
+        ("invalid_score", {"score": "calibration", "minimise": True, "invalid_score": True, "rows": 10**9}),
+    ],
+    ids=["a score", "rows", "time", "a score of a head", "a score that is none"],
+)  # fmt: skip
+def test_it_ends_training(kafka: Any, tmp_path: Path, reason: str, early: dict[str, Any]) -> None:
+    job = live_job(kafka, tmp_path, HEADS if "delay" in early.get("score", "") else NOTHING, **early)
+    labels = {"y": 0} if reason == "invalid_score" else {}  # none of which there is a share
+    values = [msgpack.packb({**row, "delay": 20 + 3 * (row["x1"] - row["x2"]), **labels}) for row in rows(ROWS)]
+    trainer = job.start("train")
+    job.produce_values(values)
+    trainer.wait_event("published")
+    until = time.monotonic() + 240  # scores count at publications, and a fast trainer has all there is in one
+    while trainer.process.poll() is None and time.monotonic() < until:
+        job.produce_values(values)
+    assert trainer.finish() == 0
+    assert standing(job)["reason"] == reason
+    if reason == "invalid_score":
+        assert standing(job)["details"] == "the score is nan"
+        assert np.isfinite(job.newest().manifest.metrics["window"]["log_loss"])
+    elif reason == "best_score":
+        assert 0 < standing(job)["score"] < 100
+    job.verified()
 
 
-def held_file(folder: Path, count: int = 700, flipped: bool = False) -> Path:
+def held_file(folder: Path, count: int = 700) -> Path:
     path = folder / "held.jsonl"
-    told = [{**row, "y": 1 - row["y"] if flipped else row["y"]} for row in rows(count, seed=77)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows(count, seed=77)))
     return path
 
 
-def score_of(job: LiveJob, stored: Stored, path: Path, name: str = "log_loss") -> float:
-    """As `fit` judges rows held out."""
+def score_of(job: LiveJob, stored: Stored, path: Path) -> float:
+    """Returns the log loss as `fit` computes it of a validation set."""
     held = hold(Job.load(job.path), [path], "held")
     served = Served.of(stored.manifest, stored.digest, stored.model)
-    return float(held.judge(served.judged(held.layout))[name])
+    return float(held.judge(served.judged(held.layout))["log_loss"])
 
 
 @pytest.mark.full
@@ -154,7 +171,7 @@ def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: An
     path.unlink()
     refused = job.command("train", "--until-end")
     assert refused.returncode == 2 and f"{path}: cannot be read" in refused.stderr
-    told(job, no_improvement=50, held_out={"files": [str(tmp_path / "*.none")]})
+    change(job, no_improvement=50, held_out={"files": [str(tmp_path / "*.none")]})
     refused = job.command("train", "--until-end")
     assert refused.returncode == 2
     assert f"train.early_stopping.held_out.files: expected files matching {tmp_path / '*.none'}" in refused.stderr
@@ -167,12 +184,10 @@ def test_a_first_start_with_a_broken_held_out_row_publishes_nothing(kafka: Any, 
     job = live_job(kafka, tmp_path, no_improvement=50, held_out={"files": [str(path)]})
     refused = job.command("train", "--until-end")
     assert refused.returncode == 2 and f"held_out: {path} row 10 at $.x1: " in refused.stderr
-    told(job, no_improvement=50, held_out={"topic": topic})
+    change(job, no_improvement=50, held_out={"topic": topic})
     job.admin.ensure([TopicWish("held", topic, 2)])
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-    for number, row in enumerate([*rows(3), {**next(rows(1)), "y": 7}]):
-        producer.produce(topic, msgpack.packb(row), partition=min(1, number // 2))
-    assert producer.flush(30) == 0
+    turns = enumerate([*rows(3), {**next(rows(1)), "y": 7}])
+    job.produce_messages(({"value": msgpack.packb(row), "partition": at // 2} for at, row in turns), topic)
     for refused in (job.here("check"), job.command("train", "--until-end")):
         shown = " ".join((refused.stdout + refused.stderr).split())
         assert f"held_out: {topic} partition 1 offset 1 row 0 at $.y: expected" in shown and refused.returncode
@@ -186,32 +201,23 @@ def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: P
     job = live_job(kafka, tmp_path, no_improvement=50, held_out={"topic": topic})
     refused = job.command("train", "--until-end")
     assert refused.returncode == 2 and f"expected a topic that Kafka has, got {topic}" in refused.stderr
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-
-    def hold_out(count: int) -> None:
-        for row in rows(count, seed=77):
-            producer.produce(topic, msgpack.packb(row))
-        assert producer.flush(30) == 0
-
     job.admin.ensure([TopicWish("held", topic, 1)])
-    hold_out(500)
+    job.produce_messages(({"value": msgpack.packb(row)} for row in rows(500, seed=77)), topic)
     trainer = job.start("train")
     job.produce(ROWS)
     trainer.wait_rows(ROWS)
     before = standing(job)
     assert before["held_out"]["rows"] == 500 and before["held_out"]["to"] == [500]
-    hold_out(100)
+    job.produce_messages(({"value": msgpack.packb(row)} for row in rows(100, seed=77)), topic)
     trainer.children()[0].kill()
     job.produce(ROWS, seed=1)
     trainer.wait_rows(2 * ROWS)
-    trainer.process.terminate()
-    assert trainer.finish() == 0
+    assert trainer.end() == 0
     after = standing(job)
     assert after["held_out"] == before["held_out"] and after["evaluations"] > before["evaluations"]
     assert after["begun_ms"] == before["begun_ms"]
     job.verified()
-    producer.produce(topic, b"no msgpack")  # behind those that it held at first
-    assert producer.flush(30) == 0
+    job.produce_messages([{"value": b"no msgpack"}], topic)  # behind those that it held at first
     checked = job.here("check")
     assert checked.returncode == 0 and "500 rows" in checked.stdout
     refused = job.command("train", "--fresh", "--until-end")
@@ -221,10 +227,6 @@ def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: P
 def worse(job: LiveJob, count: int, seed: int) -> None:
     """Rows that teach the contrary."""
     job.produce_values(msgpack.packb({**row, "y": 1 - row["y"]}) for row in rows(count, seed))
-
-
-def snapshots(job: LiveJob, what: str, *arguments: str) -> Any:
-    return job.here(f"snapshots {what}", *arguments)
 
 
 def best(job: LiveJob) -> Stored:
@@ -239,8 +241,8 @@ def best(job: LiveJob) -> Stored:
 def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: Path, point: str) -> None:
     """Publications count with the run entry; what dies is told again to the same end, and the best stays the best."""
     path = held_file(tmp_path)
-    job = LiveJob(kafka, tmp_path, keep=2, publish_interval="20ms", round_interval="20ms")
-    told(job, no_improvement=3, held_out={"files": [str(path)]})
+    often = {"keep": 2, "publish_interval": "20ms", "round_interval": "20ms"}
+    job = live_job(kafka, tmp_path, often, no_improvement=3, held_out={"files": [str(path)]})
     job.produce(ROWS)
     events = job.train("--until-end", failpoints=point)
     assert any(event["event"] == "restarting" for event in events) == bool(point)
@@ -264,22 +266,20 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
     job.verified()
     if point:
         return
-    shown = snapshots(job, "get", "--snapshot", "best", "-o", str(tmp_path / "best.safetensors"))
+    shown = job.here("snapshots get", "--snapshot", "best", "-o", str(tmp_path / "best.safetensors"))
     assert shown.returncode == 0 and f"wrote snapshot {first.manifest.version} " in shown.stdout
-    listed = json.loads(snapshots(job, "list", "--json").stdout)["snapshots"]
+    listed = json.loads(job.here("snapshots list", "--json").stdout)["snapshots"]
     assert [each["version"] for each in listed if each["best"]] == [first.manifest.version]
-    told(job, rows=9**9)
+    change(job, rows=9**9)
     job.train("--restore", "best", "--max-rows", "1")
-    with job.topic() as topic:
-        versions = [each.manifest for each in topic.list()]
-    restored = next(each for each in versions if each.restored is not None)
+    restored = next(each for each in job.manifests() if each.restored is not None)
     assert restored.model.digest == first.manifest.model.digest and restored.parent.version == first.manifest.version
     job.verified()
 
 
 @pytest.mark.full
 def test_which_is_the_best_goes_back_with_a_start_that_goes_back(kafka: Any, tmp_path: Path) -> None:
-    """What counts, what stays and what `best` names are one: the newest manifest's word."""
+    """The newest manifest decides what counts, what stays and what `best` names."""
     job = live_job(kafka, tmp_path, no_improvement=50)
     found = []
     for seed in range(2):
@@ -291,12 +291,12 @@ def test_which_is_the_best_goes_back_with_a_start_that_goes_back(kafka: Any, tmp
     job.produce(10, seed=2)
     job.train("--restore", str(found[0]), "--until-end")
     assert best(job).manifest.version == standing(job)["best_version"] == found[0]
-    listed = json.loads(snapshots(job, "list", "--json").stdout)["snapshots"]
+    listed = json.loads(job.here("snapshots list", "--json").stdout)["snapshots"]
     assert [each["version"] for each in listed if each["best"]] == [found[0]]
     job.verified()
     job.produce(10, seed=3)
     job.train("--fresh", "--max-rows", "1")
-    none = snapshots(job, "show", "--snapshot", "best")
+    none = job.here("snapshots show", "--snapshot", "best")
     assert none.returncode == 2 and "the best by train.early_stopping, found none yet" in " ".join(none.stderr.split())
     job.verified()
 
@@ -320,30 +320,4 @@ def test_passes_end_it_and_a_stream_without_an_end_has_none(kafka: Any, tmp_path
     job.produce(100, seed=2)
     job.train("--until-end")
     assert job.newest().manifest.version == version
-    job.verified()
-
-
-@pytest.mark.full
-def test_a_score_that_is_none_ends_it(kafka: Any, tmp_path: Path) -> None:
-    job = live_job(kafka, tmp_path, rows=10**9, score="calibration", minimise=True, invalid_score=True)
-    trainer = job.start("train")
-    job.produce_values(msgpack.packb({**row, "y": 0}) for row in rows(ROWS))  # none of which there is a share
-    assert trainer.finish() == 0
-    assert standing(job)["reason"] == "invalid_score" and standing(job)["details"] == "the score is nan"
-    assert np.isfinite(job.newest().manifest.metrics["window"]["log_loss"])
-    job.verified()
-
-
-@pytest.mark.full
-def test_a_head_ends_training(kafka: Any, tmp_path: Path) -> None:
-    heads = 'layers = [ { dense = 16, activation = "relu" } ]\n[model.heads.y]\n[model.heads.delay]\nloss = "huber"'
-    column = 'delay = { role = "label", missing = "skip_head", standardize = true }'
-    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", more_columns=column, model=heads,
-                  label='missing = "skip_head"')  # fmt: skip
-    told(job, score="delay.rmse", best_score=100.0)
-    given = ({**row, "delay": 20 + 3 * (row["x1"] - row["x2"])} for row in rows(12_000))
-    job.produce_values(map(msgpack.packb, given))
-    trainer = job.start("train")
-    assert trainer.finish() == 0
-    assert standing(job)["reason"] == "best_score" and 0 < standing(job)["score"] < 100
     job.verified()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
@@ -18,6 +17,7 @@ from streamtrain.clients.dead_letters import dead_rows, read_dead_letters
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import found_files
 from tests.e2e.harness import LiveJob, rows
+from tests.e2e.test_gaps import delete
 from tests.fitting.test_files import written
 
 ROWS = 6000
@@ -33,6 +33,10 @@ def files_of(folder: Path, seed: int = 0, count: int = ROWS) -> list[str]:
     lines = folder / "b.jsonl"
     lines.write_text("".join(f"{json.dumps(row)}\n" for row in second))
     return [written(folder / "a.csv", spoilt), str(lines)]
+
+
+def flags(*files: str) -> list[str]:
+    return [each for path in files for each in ("--files", path)]
 
 
 def checked(job: LiveJob, files: Sequence[str], start: int = 1) -> dict[str, Any]:
@@ -78,7 +82,7 @@ def test_files_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> Non
 def test_killed_at_a_failpoint(kafka: Any, tmp_path: Path, failpoint: str) -> None:
     job = LiveJob(kafka, tmp_path, publish_interval="50ms", keep=50)
     files = files_of(tmp_path, count=5 * ROWS)
-    events = job.train(*(each for path in files for each in ("--files", path)), failpoints=failpoint)
+    events = job.train(*flags(*files), failpoints=failpoint)
     assert "restarting" in [event["event"] for event in events]
     assert checked(job, files)["trained"] == 5 * ROWS - len(BAD)
 
@@ -88,7 +92,7 @@ def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
     """Killed as a whole and gone on; more files behind them; the topic; other files; and back to the topic."""
     job = LiveJob(kafka, tmp_path, publish_interval="50ms", keep=200)
     files = files_of(tmp_path / "data", count=60_000)
-    given = ["--files", files[0], "--files", files[1]]
+    given = flags(*files)
     assert job.train(*given, "--max-rows", "5003")[-1]["rows"] == 5003
     first, second = job.newest().manifest.positions.partitions
     assert first.row > 0 and first.offset + first.row == 5003 + len(BAD) and second == (0, 0)
@@ -99,13 +103,12 @@ def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
     assert f"got {mended} with the digest" in told and found_files(files)[0].digest in told
     running = job.start("train", *given)
     running.wait_rows(9_000)
-    running.process.send_signal(signal.SIGKILL)
-    running.finish()
+    running.end(signal.SIGKILL)
     assert job.newest().manifest.rows_seen >= 9_000
     added = written(tmp_path / "c.csv", list(rows(100, 1)))
-    events = job.train(*(each for path in (*files, added) for each in ("--files", path)))
+    events = job.train(*flags(*files, added))
     assert events[-1]["rows"] == 60_100 - len(BAD)
-    events = job.train(*(each for path in (*files, added) for each in ("--files", path)))
+    events = job.train(*flags(*files, added))
     assert events[-1]["rows"] == 60_100 - len(BAD)  # nothing is left to train
     job.produce(500)
     assert job.train("--until-end")[-1]["rows"] == 60_600 - len(BAD)
@@ -127,10 +130,9 @@ def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
 def test_files_are_checked_and_trained_without_a_topic(kafka: Any, tmp_path: Path) -> None:
     """Each row once though ingest dies."""
     job = LiveJob(kafka, tmp_path, partitions=1, publish_interval="50ms")
-    admin = AdminClient({"bootstrap.servers": job.bootstrap})
-    admin.delete_topics([job.records])[job.records].result(30)
+    delete(job)
     files = files_of(tmp_path / "data")
-    given = [each for path in files for each in ("--files", path)]
+    given = flags(*files)
 
     def found(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
         done = job.here("check", "--json", *arguments)

@@ -13,26 +13,29 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from waiting import wait_for
 
-from streamtrain.topics.topic import job_topics
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import TopicWish, job_topics
 from tests.e2e.harness import LiveJob, Running
 from tests.e2e.threaded import Run, rows_after, trained
 
 
-def delete(job: LiveJob) -> None:
-    """Deletes the records topic; returns when no broker knows it."""
+def delete(job: Any, *names: str) -> None:
+    """Deletes the topics, by default that of the records; returns when no broker knows them."""
+    names = names or (job.records,)
     client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_topics([job.records])[job.records].result(240)
-    wait_for(lambda: job.records not in job.admin.names())
+    for done in client.delete_topics([*names]).values():
+        done.result(240)
+    wait_for(lambda: not {*names} & {*Admin(job.bootstrap).names()})
 
 
 def make_again(job: LiveJob) -> None:
     job.admin.ensure(job_topics(job.name, job.job.topic_tables()))
 
 
-def remove(job: LiveJob, offset: int) -> None:
-    """Removes the records of partition 0 before `offset`, as retention does."""
+def remove(job: LiveJob, offset: int, partition: int = 0) -> None:
+    """Removes the records of the partition before `offset`, as retention does."""
     client = AdminClient({"bootstrap.servers": job.bootstrap})
-    removed = TopicPartition(job.records, 0, offset)
+    removed = TopicPartition(job.records, partition, offset)
     client.delete_records([removed])[removed].result(240)
 
 
@@ -64,20 +67,20 @@ def stopped(running: Run | Running, job: LiveJob) -> str:
 @pytest.fixture
 def job(kafka: Any, tmp_path: Path) -> LiveJob:
     """1,000 records in one partition."""
-    job = LiveJob(kafka, tmp_path, partitions=1)
-    job.produce(1000)
-    return job
+    return LiveJob(kafka, tmp_path, partitions=1, produce=1000)
 
 
-def test_a_records_topic_made_again_stops_with_the_gap_named(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(1000)
+@pytest.mark.parametrize("partitions", [3, pytest.param(1, marks=pytest.mark.full)], ids=["as many", "fewer"])
+def test_a_records_topic_made_again_is_a_gap_that_must_be_accepted(kafka: Any, tmp_path: Path, partitions: int) -> None:
+    job = LiveJob(kafka, tmp_path, produce=999)
     rows_after(job.path)
     delete(job)
-    make_again(job)
-    job.produce(1500, seed=1)
+    job.admin.ensure([TopicWish("records", job.records, partitions)])
+    job.settings["partitions"] = partitions
+    job.produce(1501, seed=1)
     refused = trained(job.path)
-    assert refused.code == 2 and "deleted and made again" in refused.errors[0] and "--accept-gap" in refused.errors[0]
+    for text in ("deleted and made again", "--accept-gap", "partition 2 offset 333, found topic id"):
+        assert refused.code == 2 and text in refused.errors[0], refused.errors
     checked = job.here("check")
     assert checked.returncode == 1 and "deleted and made again" in checked.stdout
     assert rows_after(job.path, accept_gap=True) == 2500

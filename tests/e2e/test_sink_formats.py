@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from avro_schemas import nullable, record
 
-from streamtrain import LiveModel, RecordWriter
+from streamtrain import RecordWriter
 from streamtrain.clients.dead_letters import read_dead_letters
 from streamtrain.compute import snapshot
 from tests.e2e.harness import rows
@@ -41,7 +41,7 @@ def lists(place: Place, row: Row) -> None:
     if place.row % 3:
         row["stops"] = random.integers(0, 30, random.integers(0, 6)).tolist()
     if place.row % 4:
-        row["place"] = random.normal(3, 2, 3).round(3).tolist()
+        row["place"] = random.normal([3 + 4 * row["y"], 3, 3], 2).round(3).tolist()
 
 
 def check_lists(sink: Sink) -> None:
@@ -49,9 +49,12 @@ def check_lists(sink: Sink) -> None:
     assert {"tags.embedding", "stops.embedding", "standardize.vectors"} <= names
     assert any(name.startswith("said.") for name in names), names
     one = next(sink.wired(row) for row in sink.asked if "place" in row)
-    with LiveModel(sink.live.name, bootstrap=sink.live.bootstrap) as model:
-        model.wait_ready(60)
+    with sink.live.model() as model:
         assert model.predict({**one, "place": np.array(one["place"])}) == model.predict(one)
+        for name, yes, no in (("tags", ["a", "yes"], ["a"]), ("place", [8, 3, 3], [2, 3, 3])):  # they say the label
+            found = [model.predict({**one, name: cell}) for cell in (yes, no)]
+            high, low = (answer["prediction"] for answer in found)
+            assert high["y"] > low["y"] if isinstance(high, dict) else high > low, (name, found)
 
 
 LIST_FEATURE = Feature(
@@ -97,7 +100,6 @@ AROUND_FEATURE = Feature(
 )  # fmt: skip
 
 
-
 LISTS_ALONE = Feature("lists", {"columns": LISTS}, cells=lists, check=check_lists)  # where no row is bad
 
 
@@ -131,6 +133,20 @@ OWNER = Feature(
 )  # fmt: skip
 
 
+NO_RECORDS = {
+    b"\xff\xfe not msgpack": "expected a map or an array, got an integer",
+    b"": "expected a record, got an empty value",
+    b"\xdd\xff\xff\xff\xff": "an array claims 4294967295 elements",
+    b"\x00\x00\x00\x00\x07abc": "starts like a Schema Registry frame (0 and schema id 7)",
+}
+
+
+def no_records(sink: Sink) -> None:
+    """Values that are no records are dead, one row each; a tombstone is none."""
+    sink.send([Sent({"value": value}, dead=[("$", reason)]) for value, reason in NO_RECORDS.items()])
+    sink.send([Sent({"value": None, "key": b"k"})])
+
+
 def many_bad(sink: Sink) -> None:
     """Records with many bad rows: one is larger than a batch, one larger than what a dead letter carries."""
     for count in (64, 180):
@@ -154,15 +170,15 @@ MANY_BAD = Feature("many bad rows in a record", then=many_bad, check=check_many_
 
 
 def poisoned(sink: Sink) -> None:
-    """A batch in which loss and update are finite: the square of 1e20 is what does not fit Adam's second moment."""
-    rest = -len(sink.rows) % 16
-    for size in ([rest] if rest else []) + [16]:
+    """Sends two batches. Loss and update of the first are finite: the square of 1e20 is what does not fit Adam's second
+    moment. In the second the loss is not finite."""
+    for size, poison in ((-len(sink.rows) % 16, 0.25), (16, 1e24), (16, 3e38)):
         held = sink.filled(rows(size, seed=size), sink.sent)
-        is_poison = size == 16
-        for label in range(2 * is_poison):  # one of them is mistaken
-            held[label] |= {"poison": 1e24, "y": label}
-        (message,) = sink.encoded(held, sink.sent)
-        sink.send([Sent(message, held, [("", "not finite")] * 16 * is_poison, 16 * is_poison)])
+        left_out = 16 * (poison > 1)
+        for label, row in enumerate(held[: 2 * (poison > 1)]):  # one of them is mistaken
+            row |= {"poison": poison, "y": label}
+        for message in sink.encoded(held, sink.sent) if held else ():
+            sink.send([Sent(message, held, [("", "not finite")] * left_out, left_out)])
 
 
 def check_finite(sink: Sink) -> None:
@@ -198,77 +214,68 @@ WRITER = Feature("our own writer", then=written)
 
 # -- pictures and sounds --------------------------------------------------------------------------------------------
 
-SECOND_S = 0.25
+
+def media(name: str, label: str, made: Sequence[tuple[Any, Any]], column: str, bad: dict[str, bytes], head: str,
+          learned: Callable[[Sink, Any, Row], object]) -> Feature:  # fmt: skip
+    """A column of pictures or sounds, of which a head of their own learns what they are."""
+
+    def cells(place: Place, row: Row) -> None:
+        row[name], row[label] = made[place.row % len(made)]
+
+    def check(sink: Sink) -> None:
+        one = sink.wired(sink.asked[0])
+        with sink.live.model() as model:
+            assert model.predict({**one, name: base64.b64encode(one[name]).decode()}) == model.predict(one)
+            learned(sink, model, one)
+
+    classes = sorted({what for _, what in made}, reverse=True)  # low, high
+    loss = "softmax_cross_entropy" if len(classes) > 2 else "binary_cross_entropy"
+    return Feature(
+        name, {"columns": f'{name} = {{ {column} }}\n{label} = {{ role = "label", classes = {json.dumps(classes)} }}',
+               "model.graph": f'{label}_of = {{ {head}, of = "input" }}',
+               f"model.heads.{label}": f'of = "{label}_of"\nloss = "{loss}"'},
+        cells=cells, bad=[Bad({name: raw}, f".{name}", reason) for reason, raw in bad.items()], check=check,
+    )  # fmt: skip
 
 
 def clip_feature() -> Feature:
-    """Tones of two pitches in noise, told apart by a head of their own."""
+    """Tones of two pitches in noise."""
     from sounds import labelled, tone, wav
 
-    clips = labelled(600)
-
-    def cells(place: Place, row: Row) -> None:
-        row["clip"], row["pitch"] = clips[place.row % len(clips)]
-
-    def check(sink: Sink) -> None:
+    def learned(sink: Sink, model: Any, one: Row) -> None:
         fresh = [(wav(tone(2000, hz, 0.3, 10_000 + seed)), hz > 500) for seed in range(100) for hz in (440.0, 660.0)]
-        with LiveModel(sink.live.name, bootstrap=sink.live.bootstrap) as model:
-            model.wait_ready(60)
-            one = sink.wired(sink.asked[0])
-            told = model.predict([{**one, "clip": raw} for raw, _ in fresh])
-            as_text = {**one, "clip": base64.b64encode(one["clip"]).decode()}
-            assert model.predict(as_text) == model.predict(one)
-        high = [answer["prediction"]["pitch"] > 0.5 for answer in told]
+        answers = model.predict([{**one, "clip": raw} for raw, _ in fresh])
+        high = [answer["prediction"]["pitch"] > 0.5 for answer in answers]
         assert sum(each == is_high for each, (_, is_high) in zip(high, fresh, strict=True)) > 190
 
-    column = 'clip = { kind = "audio", rate = 8000, seconds = 0.25, features = { mel = 16, step = 128 }, '
+    clips = labelled(600)
+    column = 'kind = "audio", rate = 8000, seconds = 0.25, features = { mel = 16, step = 128 }, standardize = true'
     other = "expected WAV or FLAC of 8000 samples a second, got"
     bad = {f"{other} a WAV that is cut short": clips[0][0][:300], f"{other} neither": b"none",
            f"{other} one of 44100": wav(tone(2000), 44100)}  # fmt: skip
-    bads = [Bad({"clip": raw}, ".clip", reason) for reason, raw in bad.items()]
-    return Feature(
-        "sounds", {"columns": f'{column} standardize = true }}\n'
-                              'pitch = { role = "label", classes = ["low", "high"] }',
-                   "model.graph": 'pitch_of = { dense = 1, of = "input" }', "model.heads.pitch": 'of = "pitch_of"'},
-        cells=cells, bad=bads, check=check,
-    )  # fmt: skip
+    return media("clip", "pitch", clips, column, bad, "dense = 1", learned)
 
 
 def photo_feature() -> Feature:
-    """CIFAR-10's JPEGs, of which a head of their own learns what is on them."""
+    """CIFAR-10's JPEGs."""
     from pictures import bomb, labelled
 
-    photos = labelled(2_500)
-    classes = json.dumps(sorted({what for _, what in photos}))
-
-    def cells(place: Place, row: Row) -> None:
-        row["photo"], row["what"] = photos[place.row % len(photos)]
-
-    def check(sink: Sink) -> None:
+    def learned(sink: Sink, model: Any, one: Row) -> None:
         assert sink.total["what.log_loss"] < sink.total["what.constant_log_loss"] - 0.02, sink.total
-        one = sink.wired(sink.asked[0])
-        with LiveModel(sink.live.name, bootstrap=sink.live.bootstrap) as model:
-            model.wait_ready(60)
-            as_text = {**one, "photo": base64.b64encode(one["photo"]).decode()}
-            assert model.predict(as_text) == model.predict(one)
 
-    other = "expected JPEG or PNG, got"
+    photos, other = labelled(2_500), "expected JPEG or PNG, got"
     bad = {f"{other} a JPEG that is cut short": photos[0][0][:300], f"{other} neither": b"none",
            f"{other} a picture of 65535 x 65535": bomb(65535, 65535)}  # fmt: skip
-    return Feature(
-        "pictures", {"columns": f'photo = {{ kind = "image", size = [32, 32] }}\n'
-                                f'what = {{ role = "label", classes = {classes} }}',
-                     "model.graph": 'photo_of = { dense = 64, activation = "relu", of = "input" }',
-                     "model.heads.what": 'of = "photo_of"\nloss = "softmax_cross_entropy"'},
-        cells=cells, bad=[Bad({"photo": raw}, ".photo", reason) for reason, raw in bad.items()], check=check,
-    )  # fmt: skip
+    head = 'dense = 64, activation = "relu"'
+    return media("photo", "what", photos, 'kind = "image", size = [32, 32]', bad, head, learned)
 
 
 HEADS = {"model.graph": 'y_of = { dense = 8, activation = "relu", of = "input" }', "model.heads.y": 'of = "y_of"'}
 
 
 def test_msgpack(kafka: Any, tmp_path: Path) -> None:
-    run_sink(kafka, tmp_path, [LIST_FEATURE, AROUND_FEATURE, OWNER, MANY_BAD, POISON], Plan(once=True))
+    features = [LIST_FEATURE, AROUND_FEATURE, OWNER, Feature("no records", then=no_records), MANY_BAD, POISON]
+    run_sink(kafka, tmp_path, features, Plan(once=True))
 
 
 @pytest.mark.parametrize("records", ["packed", pytest.param("msgpack", marks=pytest.mark.full)])
@@ -288,6 +295,7 @@ NAMES = ["x1", "x2", "x3", "x4", "colour", "y"]
 @pytest.mark.parametrize("header", [pytest.param(False, marks=pytest.mark.full), True], ids=["in order", "named"])
 def test_csv(kafka: Any, tmp_path: Path, header: bool) -> None:
     """Lines as Python writes them, with columns in another order where a record names them."""
+
     def encode(sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
         names = [name for name in (NAMES[::-1] if header else NAMES) if name != "y" or not asked]
         file = io.StringIO("\t".join(names) + "\r\n" if header else "", newline="")
@@ -327,7 +335,8 @@ def arrow_stream(held: Sequence[Row], **options: Any) -> bytes:
 
 
 def test_arrow(kafka: Any, tmp_path: Path) -> None:
-    """What pyarrow and our own writer send."""
+    """Streams of pyarrow and of our own writer."""
+
     def broken(sink: Sink) -> None:
         held = sink.filled(rows(9), 0)
         error = "expected an Arrow IPC stream, got"
@@ -369,7 +378,7 @@ def test_a_schema_without_a_registry(
 
     def kept(sink: Sink) -> Any:
         file.unlink()
-        sink.live.path.write_text(sink.live.path.read_text().replace(f'"{file.name}"', f"\'\'\'{text}\'\'\'"))
+        sink.live.path.write_text(sink.live.path.read_text().replace(f'"{file.name}"', f"'''{text}'''"))
         return nullcontext()
 
     def run(chosen: Sequence[Feature]) -> None:

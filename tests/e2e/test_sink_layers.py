@@ -15,9 +15,10 @@ import safetensors.numpy
 import streamtrain
 from streamtrain import Job
 from streamtrain.compute import optimizers
+from streamtrain.job.mistakes import JobMistakes
 from streamtrain.run.findings import findings
 from streamtrain.run.lineage import misfits
-from tests.e2e.sink import Feature, Place, Plan, Row, Sink, run_sink
+from tests.e2e.sink import BASE, Feature, Place, Plan, Row, Sink, run_sink
 
 HEADS = {
     "columns": '"x{1..4}" = { kind = "number", standardize = true }\n'
@@ -31,6 +32,7 @@ def head(
     name: str, graph: str, label: Any, loss: str, column: str = "", of: str = "", more: str = "", **others: Any
 ) -> Feature:  # fmt: skip
     """A head of its own: vertices, the last of which it reads, and a label made of a row."""
+
     def cells(place: Place, row: Row) -> None:
         row[name] = label(place.row, row)
 
@@ -46,7 +48,7 @@ def score(row: Row) -> float:
 
 
 def sometimes(label: Any) -> Any:
-    """In rows where it is missing the head learns nothing."""
+    """Leaves the label out of some rows, of which the head learns nothing."""
     return lambda number, row: None if number % 10 == 0 or number % 3 == 1 else label(number, row)
 
 
@@ -71,7 +73,7 @@ def check_batch_norm(sink: Sink) -> None:
 
 
 def fits(sink: Sink, before: str, after: str) -> list[str]:
-    """What a start says of the newest snapshot after a change of the job file."""
+    """Returns the differences that a start reports after a change of the job file."""
     text = sink.live.path.read_text()
     assert before in text
     path = sink.live.path.with_suffix(".other.toml")
@@ -80,8 +82,10 @@ def fits(sink: Sink, before: str, after: str) -> list[str]:
 
 
 def check_explained(sink: Sink) -> None:
-    """`explain` shows the vertices that are read, and draws them."""
+    """`explain` shows the vertices that are read, and draws them; a manifest has them in another order."""
     learns("crossed")(sink)
+    again = Job.from_effective(json.loads(json.dumps(sink.newest.manifest.job_settings, sort_keys=True)))
+    assert again.digest() == sink.live.job.digest() and again.model_spec() == sink.live.job.model_spec()
     told = json.loads(sink.live.here("explain", "--json").stdout)
     names = [vertex["name"] for vertex in told["vertices"]]
     own = [name for name in names if name in {"wide", "cross", "deep", "both", "right", "left", "crossed", "unread"}]
@@ -232,7 +236,7 @@ def test_a_graph_of_many_heads(kafka: Any, tmp_path: Path) -> None:
         *FEATURES, optimizer("amsgrad"), Feature("schedule", {"optimizer.schedule": COSINE}, check=check_cosine),
         Feature("growing batches", {"train": "batch_growth = 300"}),
     ]  # fmt: skip
-    train = 'batch_rows = 16\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'
+    train = BASE["train"].replace('batch_growth = "off"\n', "")
     run_sink(kafka, tmp_path, features, Plan({**HEADS, "train": train, "optimizer": "learning_rate = 1e-2"}))
 
 
@@ -276,7 +280,7 @@ def check_plateau(sink: Sink) -> None:
 
 
 def check_accumulated(sink: Sink) -> None:
-    """As batches of as many rows: the same bits."""
+    """The bits are those of batches of as many rows."""
     assert sink.newest.manifest.slot.row_capacity == 64
     assert sink.newest.manifest.metrics["updates"] == -(-len(sink.rows) // (2 * 64))  # of a worker
     text = sink.plan.job(sink.features, twin=True)
@@ -336,6 +340,18 @@ def check_outer(sink: Sink) -> None:
         assert told.startswith("train.averaging: snapshot")
 
 
+def check_own_states(sink: Sink) -> None:
+    stored = sink.live.newest()
+    assert stored.trainer is not None and any(name.endswith("@1") for name in safetensors.numpy.load(stored.trainer))
+    assert sink.newest.manifest.metrics["after_averaging"]["loss"] > 0
+    (told,) = fits(sink, "workers = 2", "workers = 1")
+    assert "own optimizer state" in told
+
+
+LARGE = BASE["train"].replace("batch_rows = 16", "batch_rows = 256")
+OWN_STATES = {"train": "average_optimizer_state = false\nreport_score_after_averaging = true"}
+
+
 def over_layers(feature: Feature) -> Feature:
     """A head of the last layer, without vertices of its own."""
     section = f"model.heads.{feature.name}"
@@ -357,22 +373,38 @@ def more_threads(sink: Sink) -> None:
 
 
 def test_heads_over_layers(kafka: Any, tmp_path: Path) -> None:
-    """With an outer step, and threads in the workers, which change no bit."""
+    """There is an outer step, and threads in the workers, which change no bit."""
     features = [
         over_layers(DELAY), over_layers(MODE),
         Feature("rows without any label", cells=unlabelled, check=check_unlabelled),
         Feature("the outer step", {"train.averaging": OUTER_LINES}, check=check_outer),
+        Feature("optimizer states of each worker", OWN_STATES, check=check_own_states),
         Feature("threads", {"train": "threads_per_worker = 2"}, twin={}, then=more_threads),
     ]  # fmt: skip
-    train = 'batch_rows = 256\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'
     layers = 'layers = [ { dense = 16 }, { batch_norm = 1e-5, activation = "relu" } ]'
-    base = {"columns": HEADS["columns"], "model": layers, "model.heads.y": "", "train": train}
+    base = {"columns": HEADS["columns"], "model": layers, "model.heads.y": "", "train": LARGE}
     run_sink(kafka, tmp_path, features, Plan(base, count=12_000))
 
 
 @pytest.mark.full
 def test_a_layer_over_a_stack_of_many_rows(kafka: Any, tmp_path: Path) -> None:
     """A tile of it has more rows than are summed in one chain."""
-    train = 'batch_rows = 256\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'
     stacked = next(each for each in FEATURES if each.name == "stacked")
-    run_sink(kafka, tmp_path, [stacked], Plan({**HEADS, "train": train}, count=9_000, once=True))
+    run_sink(kafka, tmp_path, [stacked], Plan({**HEADS, "train": LARGE}, count=9_000, once=True))
+
+
+MISTAKES = [
+    ('deep = { dense = 16, of = "colour" }', 'job.toml:9: model.graph.deep.of: expected input, input.<column> or the '
+     'name of a vertex, got "colour"; did you mean input.colour?'),
+    ("deep = { dense = 0, of = 'input' }", "job.toml:9: model.graph.deep.dense: expected a whole number from 1"),
+    ("a = 3", "model.graph: expected a table of vertices by name, got"),
+    ("a = { add = ['b', 'input'] }\nb = { scale = 'a', by = 2 }", "no way back to itself"),
+    ("a = { add = ['input.x1', 'input'] }", "model.graph.a: add of input.x1, input: expected values of as many"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("graph", "message"), MISTAKES)
+def test_mistakes_of_a_graph_name_their_place(graph: str, message: str) -> None:
+    with pytest.raises(JobMistakes) as raised:
+        Job.parse(f'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\n{BASE["columns"]}\n[model.graph]\n{graph}')
+    assert message in str(raised.value)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import streamtrain
-from streamtrain import LiveModel
 from streamtrain.compute.module_spec import COUNTERS
 from tests.e2e.answers import answered, predicted
 from tests.e2e.sink import Feature, Plan, Sink, run_sink
@@ -44,8 +43,7 @@ def test_a_pytorch_module(kafka: Any, tmp_path: Path) -> None:
         assert sink.total["accuracy"] > sink.total["constant_accuracy"] + 0.15
         fitted = streamtrain.fit(sink.live.job, sink.rows)
         asked = [sink.without_labels(row) for row in sink.rows[:300]]
-        with LiveModel(sink.live.name, bootstrap=sink.live.bootstrap, module="net_of_a_job:Net") as model:
-            model.wait_ready(60)
+        with sink.live.model(module="net_of_a_job:Net") as model:
             answers = model.predict(asked)
         assert answers == fitted.predict(asked)
         assert np.allclose(predicted(sink.live, asked), answered(answers), rtol=1e-5)

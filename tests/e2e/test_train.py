@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,65 +11,48 @@ import msgpack
 import numpy as np
 import pytest
 
-from streamtrain.compute.snapshot import decode
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics.manifest import Counts
 from streamtrain.topics.rounds import first_chain
+from streamtrain.topics.shelves import is_manifest
+from streamtrain.topics.snapshots import publish
+from streamtrain.topics.topic import Message, job_topics
 from tests.e2e.harness import LiveJob, rows
+from tests.e2e.test_gaps import delete
 from tests.e2e.threaded import rows_after, trained
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 3])  # two: in every sink
 def test_every_row_is_trained_once(kafka: Any, tmp_path: Path, workers: int) -> None:
-    job = LiveJob(kafka, tmp_path, workers=workers, batch_rows=16)  # a hundred updates for each of three workers
-    job.produce(5000)
-    events = job.train("--until-end") if workers == 2 else trained(job.path).events
-    assert events[-1]["event"] == "ended" and events[-1]["rows"] == 5000
-    report = job.verified()
-    assert report["rows"] == {"trained": 5000, "dead_lettered": 0, "filtered": 0}
-    job.replayed()
+    job = LiveJob(kafka, tmp_path, workers=workers, batch_rows=16, produce=5000)  # 100 updates for each of 3 workers
+    assert rows_after(job.path) == 5000
+    job.check(5000)
     total = job.newest().manifest.metrics["total"]
     assert total["log_loss"] < total["constant_log_loss"] and total["auc"] > 0.85
 
 
-def test_it_goes_on_where_it_ended(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(3000)
-    assert rows_after(job.path, max_rows=1234) == 1234
-    job.produce(1000, seed=1)
-    second = job.train("--until-end", "--set", "train.batch_rows=32", "--workers", "1")
-    started = next(event for event in second if event["event"] == "started")
-    assert started["resumed"] and started["rows"] == 1234
-    assert second[-1]["rows"] == 4000
-    assert job.verified()["rows"]["trained"] == 4000
-    job.replayed()
-
-
 def test_batches_grow_over_runs_as_the_terms_say_and_replay_gives_the_same_bits(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, partitions=1, batch_growth=60, workers=1, round_interval="off")
-    job.produce(2000)
+    job = LiveJob(kafka, tmp_path, partitions=1, batch_growth=60, workers=1, round_interval="off", produce=2000)
     rows_after(job.path, max_rows=700)
     rows_after(job.path)
-    assert job.verified()["rows"]["trained"] == 2000
-    job.replayed()
+    job.check(2000)
     logs = list(round_logs(job.job.kafka_consumer(), f"{job.name}.rounds"))
     assert all(terms.batch_growth == {"name": "rows_seen", "rows": 60} for log in logs for terms in log.terms)
     sizes = np.concatenate([log.slots["rows"] for log in logs]).tolist()
     seen = np.cumsum([0, *sizes[:-1]])
     ends = {700, 2000}  # of the runs: there a batch closes before it is full
-    wanted = [max(1, at // 60) for at in seen]
-    assert [size for size, at in zip(sizes, seen, strict=True) if at + size not in ends] == [
-        size for size, at, got in zip(wanted, seen, sizes, strict=True) if at + got not in ends
-    ]
+    grown = [(size, max(1, at // 60)) for size, at in zip(sizes, seen, strict=True) if at + size not in ends]
+    assert [size for size, _ in grown] == [expected for _, expected in grown]
 
 
 def test_a_record_of_many_rows_straddles_batches_and_runs(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1)
     many = list(rows(2000))
     job.produce_values([msgpack.packb(many[:700]), msgpack.packb(many[700:1999]), msgpack.packb(many[1999:])])
-    for bound in (333, 500, 700):
-        rows_after(job.path, max_rows=bound)
-    assert rows_after(job.path) == 2000
+    assert [rows_after(job.path, max_rows=bound) for bound in (333, 500, 700)] == [333, 833, 1533]
+    last = job.train("--until-end", "--set", "train.batch_rows=32", "--workers", "1")
+    started = next(event for event in last if event["event"] == "started")
+    assert started["resumed"] and (started["rows"], last[-1]["rows"]) == (1533, 2000)
     report = job.verified()
     assert report["rows"]["trained"] == 2000
     job.replayed()
@@ -78,8 +63,7 @@ def test_a_record_of_many_rows_straddles_batches_and_runs(kafka: Any, tmp_path: 
 def test_the_start_and_each_death_are_told_once_and_a_failing_start_is_one_error(
     kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(3000)
+    job = LiveJob(kafka, tmp_path, produce=3000)
     dying = job.command("train", "--until-end", STREAMTRAIN_FAILPOINTS="worker.stepped=2,ingest.after_slot=40").stderr
     for text in ("trained again", "killed by SIGKILL; a new run follows"):
         assert dying.count(text) == 1 and " WARNING supervisor  " in dying, dying
@@ -96,39 +80,8 @@ def test_the_start_and_each_death_are_told_once_and_a_failing_start_is_one_error
     assert ("DEBUG", "coordinator ended with exit code 2") in [(r.levelname, r.getMessage()) for r in caplog.records]
 
 
-def test_dead_letters_and_filtered_rows_are_accounted_for(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.5)
-    good = [msgpack.packb(row) for row in rows(900)]
-    wrong_type, frame = msgpack.packb({"x1": "n/a"}), b"\x00\x00\x00\x00\x07abc"
-    bad = [b"\xff\xfe not msgpack", wrong_type, b"", b"\xdd\xff\xff\xff\xff", frame]
-    unlabelled = [msgpack.packb({**row, "y": None}) for row in rows(50, seed=2)]
-    job.produce_values([*good[:400], *bad, *unlabelled, None, *good[400:]])
-    rows_after(job.path)
-    report = job.verified()
-    assert report["rows"] == {"trained": 900, "dead_lettered": 5, "filtered": 50}
-    done = job.here("read", "dead-letters", "--from-beginning", "--until-end", "--json")
-    assert len(done.stdout.splitlines()) == 5, done.stdout
-    assert "Schema Registry" in done.stdout
-
-
-def test_a_poisonous_batch_is_left_out_and_dead_lettered_by_reference(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, partitions=1, max_dead_letter_share=0.5)
-    job.path.write_text(job.path.read_text().replace(", standardize = true", ""))
-    good = [msgpack.packb(row) for row in rows(3000)]
-    poison = [msgpack.packb({**row, "x1": 3e38, "x2": -3e38}) for row in rows(5, seed=3)]
-    job.produce_values([*good[:1500], *poison, *good[1500:]])
-    rows_after(job.path)
-    report = job.verified()
-    assert report["rows"]["trained"] + report["rows"]["dead_lettered"] == 3005
-    assert report["rows"]["dead_lettered"] in (64, 128)
-    job.replayed()
-    for name, array in decode(job.newest().model).items():
-        assert np.isfinite(array).all(), name
-
-
 def test_restore_publishes_an_older_snapshot_at_the_newest_positions(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(2000)
+    job = LiveJob(kafka, tmp_path, produce=2000)
     rows_after(job.path, max_rows=1000)
     older = job.newest()
     rows_after(job.path)
@@ -150,16 +103,96 @@ def test_restore_publishes_an_older_snapshot_at_the_newest_positions(kafka: Any,
     job.replayed(restored.manifest.version)
 
 
-def test_local_optimizer_state_and_scores_after_averaging(kafka: Any, tmp_path: Path) -> None:
+# -- the newest snapshot is whole and the one that control names; --fresh continues above both -----------------------
+
+
+def made_anew(job: LiveJob, key: str) -> None:
+    """Deletes the topic and makes it again, empty."""
+    delete(job, f"{job.name}.{key}")
+    job.admin.ensure(wish for wish in job_topics(job.name) if wish.key == key)
+
+
+def test_a_snapshots_topic_that_lost_everything_is_refused_and_fresh_goes_on_above(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, produce=2000)
+    last = trained(job.path).events[-1]["version"]
+    said = job.control().newest
+    assert said is not None and said.version == last and said.digest == job.newest().digest
+    made_anew(job, "snapshots")
+    refused = trained(job.path)
+    assert refused.code == 1, refused.errors
+    assert f"expected version {last}, digest {said.digest.hex()[:12]}" in refused.errors[0]
+    assert "found none" in refused.errors[0] and "--fresh" in refused.errors[0]
+    assert job.control().newest == said, "nothing was published"
+    rows_after(job.path, fresh=True)
+    assert job.manifests()[0].version > last
+
+
+def test_runs_count_on_from_the_manifest_where_control_was_lost(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path)
-    job.produce(3000)
-    settings = ("train.average_optimizer_state=false", "train.report_score_after_averaging=true")
-    rows_after(job.path, *settings, max_rows=1500)
-    rows_after(job.path, *settings)
-    newest = job.newest()
-    assert newest.trainer is not None and any(name.endswith("@1") for name in decode(newest.trainer))
-    assert newest.manifest.metrics["after_averaging"]["loss"] > 0
-    refused = trained(job.path, *settings, "train.workers=1")
-    assert refused.code == 2 and "own optimizer state" in refused.errors[0]
+    for part in range(3):
+        job.produce(500, seed=part)
+        rows_after(job.path)
+    assert sorted(job.control().runs) == [1, 2, 3]
+    made_anew(job, "control")
+    job.produce(500, seed=3)
+    rows_after(job.path)
+    found = job.control()
+    assert sorted(found.runs) == [4] and job.newest().manifest.run == found.runs[4].run
+    assert found.newest is not None and found.newest.digest == job.newest().digest
+
+
+def test_too_many_dead_letters_stop_a_run_which_says_how_it_ended(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.2, produce=500)
+    rows_after(job.path)
+    good, bad = (rows(800, seed) for seed in (0, 1))
+    pairs = ((row, {**other, "x2": "n/a"}) for row, other in zip(good, bad, strict=True))
+    job.produce_values(msgpack.packb(row) for pair in pairs for row in pair)
+    ended = trained(job.path)
+    assert ended.code == 1 and "x $.x2: expected number" in ended.errors[0], ended.errors
     job.verified()
-    job.replayed()
+    ends = job.control().ends
+    assert [(number, ends[number].exit_code) for number in sorted(ends)] == [(1, 0), (2, 1)]
+    assert ends[1].reason == "the end of what was asked for" and "are dead letters" in ends[2].reason
+
+
+def not_a_manifest(job: LiveJob) -> list[Message]:
+    return [Message(b"s/0007/m", b"not a manifest")]
+
+
+def an_older_manifest(job: LiveJob) -> list[Message]:
+    with job.topic() as topic:
+        manifests = [read for read in topic.window(*topic.bounds()) if is_manifest(read.key)]
+    return [Message(manifests[-2].key or b"", manifests[-2].value)]
+
+
+def a_missing_chunk(job: LiveJob) -> list[Message]:
+    newest = job.newest()
+    manifest = replace(newest.manifest, version=newest.manifest.version + 1, kept=newest.kept())
+    messages = publish(manifest, newest.model, newest.trainer or b"", keep=100).messages
+    return [message for message in messages if not message.key.endswith(b"/c/0000")]
+
+
+@pytest.mark.parametrize("damage", [not_a_manifest, an_older_manifest, a_missing_chunk])
+def test_a_damaged_newest_snapshot_is_refused_and_fresh_goes_on_above_it(
+    kafka: Any, tmp_path: Path, damage: Callable[[LiveJob], list[Message]]
+) -> None:
+    job = LiveJob(kafka, tmp_path, keep=100, produce=500)  # a busy machine may publish often
+    rows_after(job.path)
+    before = job.newest().manifest
+    messages = ({"key": key, "value": bytes(value or b"")} for key, value, _ in damage(job))
+    job.produce_messages(messages, f"{job.name}.snapshots")
+    refused, where = trained(job.path), f"{job.name}.snapshots@"
+    assert refused.code == 1 and "start over with --fresh" in refused.errors[0] and where in refused.errors[0]
+    if damage is not_a_manifest:  # the command's own words, once
+        fresh = job.command("train", "--until-end", "--fresh")
+        assert fresh.returncode == 0, fresh.stderr
+        warnings = [line for line in fresh.stderr.splitlines() if " WARNING coordinator " in line]
+        assert len(warnings) == 1 and where in warnings[0] and "passed over" in warnings[0], fresh.stderr
+    else:
+        rows_after(job.path, fresh=True)
+    after = job.newest().manifest
+    assert after.lineage != before.lineage and after.version > before.version + 1
+    assert job.verified()["rows"]["trained"] == 500
+    job.produce(100, seed=1)
+    assert rows_after(job.path) == 600
+    assert rows_after(job.path, restore=before.version) == before.rows_seen

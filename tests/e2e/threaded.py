@@ -152,7 +152,7 @@ class Run:
 
     @property
     def errors(self) -> list[str]:
-        """What its processes would have written to their logs as errors, each with the process's label before it."""
+        """Errors that its processes would have logged, each with the process's label before it."""
         return [error for thread in self._threads for error in thread.errors]
 
     def wait_event(self, name: str, **fields: Any) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def trained(path: Path, *sets: str, **options: Any) -> Run:
 
 
 def rows_after(path: Path, *sets: str, **options: Any) -> int:
-    """How many rows the lineage has after such a run, which must end well."""
+    """Returns how many rows the lineage has after such a run, which must end well."""
     run = trained(path, *sets, **options)
     assert run.code == 0, run.errors
     rows: int = run.events[-1]["rows"]

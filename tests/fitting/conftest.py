@@ -1,4 +1,4 @@
-"""Workers of fits are forked; and however a `fit` ends: no process, no shared memory, no thread of it stays."""
+"""Workers of fits are forked; and however a `fit` ends, no process, no shared memory and no thread of it stays."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ def _workers(request: pytest.FixtureRequest) -> Iterator[None]:
 def nothing_stays(_workers: None) -> Iterator[None]:
     before = {*left()}  # an arena of another file's test, not collected yet
     yield
-    wait_for(lambda: not {*left()} - before)  # a thread is over a moment after what it was asked for
+    wait_for(lambda: not {*left()} - before)  # a thread ends a little after its work

@@ -23,6 +23,10 @@ TABLES: dict[str, Any] = {
 }
 
 
+def with_train(**settings: Any) -> dict[str, Any]:
+    return {**TABLES, "train": {**TABLES["train"], **settings}}
+
+
 def columns(rows: int, seed: int = 3) -> dict[str, Any]:
     random = np.random.default_rng(seed)
     a, b = random.normal(2, 3, rows), random.normal(size=rows)
@@ -35,12 +39,13 @@ def columns(rows: int, seed: int = 3) -> dict[str, Any]:
     }
 
 
-def dicts(given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(zip(given, row, strict=True)) for row in zip(*(given[name].tolist() for name in given), strict=True)]
+def dicts(rows: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(zip(rows, row, strict=True)) for row in zip(*(cells.tolist() for cells in rows.values()), strict=True)]
 
 
 def same_bits(one: streamtrain.Snapshot, other: streamtrain.Snapshot) -> bool:
-    parameters = one.parameters.keys() == other.parameters.keys() and all(
-        np.array_equal(array, other.parameters[name]) for name, array in one.parameters.items()
+    return one.parameters.keys() == other.parameters.keys() and all(
+        np.array_equal(array, arrays[name])
+        for mine, arrays in ((one.parameters, other.parameters), (one.statistics, other.statistics))
+        for name, array in mine.items()
     )
-    return parameters and all(np.array_equal(array, other.statistics[name]) for name, array in one.statistics.items())

@@ -1,4 +1,4 @@
-"""What a `fit` has in this process and below it."""
+"""Everything that a `fit` has in this process and below it, and how its workers are killed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,39 +16,44 @@ SERVERS: set[int] = set()  # fork servers of this process
 
 
 def workers() -> list[int]:
-    """The processes of this one that train."""
     tasks = Path("/proc/self/task").iterdir()
     found = {pid for task in tasks for pid in _read(task / "children").split()}
     ours = {int(pid) for pid in found if b"streamtrain.run" in _read(Path(f"/proc/{pid.decode()}/cmdline"))}
     return sorted(ours - SERVERS)
 
 
+def kill_a_worker(worker: int = 0) -> None:
+    os.kill(workers()[worker], signal.SIGKILL)
+
+
 def killing_a_worker(rows: Iterable[Any], at: int, worker: int = 0) -> Iterator[Any]:
-    """Gives the rows, and kills a worker before the one of number `at`."""
+    """Yields the rows, and kills a worker before the one of number `at`."""
     for number, row in enumerate(rows):
         if number == at:
-            os.kill(workers()[worker], signal.SIGKILL)
+            kill_a_worker(worker)
         yield row
 
 
+class Deaths(list[str]):
+    """An `on_event` that lists how workers died."""
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["event"] == "worker_died":
+            self.append(event["how"])
+
+
 def _read(path: Path) -> bytes:
-    """Nothing, of a process or a thread that has just ended."""
-    try:
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
         return path.read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
+    return b""
 
 
 def descriptors() -> list[int]:
-    """Of arenas this process has open."""
     found = []
     for path in Path("/proc/self/fd").iterdir():
-        try:
-            target = path.readlink()
-        except FileNotFoundError:  # the one this look was made with
-            continue
-        if target.name.startswith("memfd:streamtrain-arena"):
-            found.append(int(path.name))
+        with suppress(FileNotFoundError):  # the one that lists the folder
+            if path.readlink().name.startswith("memfd:streamtrain-arena"):
+                found.append(int(path.name))
     return found
 
 

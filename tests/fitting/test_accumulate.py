@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,31 +12,23 @@ from streamtrain.compute.objective import Objective
 from streamtrain.fitting.held_rows import hold
 from streamtrain.job import Job
 from streamtrain.job.mistakes import JobMistakes
-from tests.fitting.example import TABLES, columns
-
-
-def with_train(**settings: Any) -> dict[str, Any]:
-    tables = copy.deepcopy(TABLES)
-    tables["train"] |= {"batch_growth": "off", **settings}
-    return tables
+from tests.fitting.example import columns, with_train
 
 
 def test_it_is_one_batch_of_all_their_rows_to_the_bits() -> None:
     rows = columns(3000)
-    few = streamtrain.fit(with_train(batch_rows=32, accumulate=8), rows)
-    many = streamtrain.fit(with_train(batch_rows=256), rows)
-    alone = streamtrain.fit(with_train(batch_rows=32), rows)
+    few = streamtrain.fit(with_train(batch_growth="off", batch_rows=32, accumulate=8), rows)
+    many = streamtrain.fit(with_train(batch_growth="off", batch_rows=256), rows)
+    alone = streamtrain.fit(with_train(batch_growth="off", batch_rows=32), rows)
     for name, array in many.parameters.items():
         assert few.parameters[name].tobytes() == array.tobytes(), name
-    assert few.manifest.metrics["updates"] == many.manifest.metrics["updates"] == 6   # of each of two workers
+    assert few.manifest.metrics["updates"] == many.manifest.metrics["updates"] == 6  # of each of two workers
     assert alone.manifest.metrics["updates"] == 47
 
 
 def test_an_update_follows_the_mean_gradient_of_its_batches_by_their_weights() -> None:
-    """Said slowly: the gradient of each batch where training starts, summed by the weights of its rows."""
-    tables = with_train(batch_rows=32, accumulate=8, workers=1)
-    tables["optimizer"] = {"name": "sgd", "learning_rate": 1.0}
-    tables["columns"]["a"] = {}
+    tables = with_train(batch_growth="off", batch_rows=32, accumulate=8, workers=1)
+    tables |= {"optimizer": {"name": "sgd", "learning_rate": 1.0}, "columns": {**tables["columns"], "a": {}}}
     rows = columns(256)
     fitted = streamtrain.fit(tables, rows)
     job = Job.from_tables(tables)
@@ -57,11 +46,10 @@ def test_an_update_follows_the_mean_gradient_of_its_batches_by_their_weights() -
 
 
 def test_a_step_takes_the_memory_of_a_tile() -> None:
-    """16 batches of 256 rows beside one, of a network whose activations alone would be 45 MB: what is more are the
-    sums of gradients, which accumulating batch by batch keeps as well."""
-    tables = with_train(batch_rows=256, accumulate=16)
-    tables["model"]["layers"] = [{"dense": 512, "activation": "relu"}] * 3
-    job = Job.from_tables(tables)
+    """For 16 batches of 256 rows, a network's activations alone would be 45 MB: only sums of gradients are more."""
+    tables = with_train(batch_growth="off", batch_rows=256, accumulate=16)
+    model = {**tables["model"], "layers": [{"dense": 512, "activation": "relu"}] * 3}
+    job = Job.from_tables({**tables, "model": model})
     model = Model(job.model_spec())
     sizes = [
         model.program(_native.SlotLayout.make(rows, 1, job.schema.block_specs())).workspace_bytes
@@ -74,4 +62,4 @@ def test_a_step_takes_the_memory_of_a_tile() -> None:
 
 def test_more_rows_than_a_slot_takes_are_refused() -> None:
     with pytest.raises(JobMistakes, match="at most 1,048,576 rows an update"):
-        Job.from_tables(with_train(batch_rows=4096, accumulate=257))
+        Job.from_tables(with_train(batch_growth="off", batch_rows=4096, accumulate=257))

@@ -1,4 +1,4 @@
-"""Fixed runs have fixed bits, on every machine: what training gives today is compared with what it gave.
+"""Fixed runs have fixed bits, on every machine: training is compared with what it once gave.
 
 A change that is meant to change them writes the file anew: `python tests/fitting/test_bits.py`.
 """
@@ -54,7 +54,7 @@ def tables(label: str, network: str, optimizer: str, workers: int) -> dict[str, 
 
 
 def records(label: str) -> Iterator[dict[str, Any]]:
-    """Of 7, 13 or 100 rows, which no batch is a multiple of; by whole numbers alone."""
+    """Yields 7, 13 or 100 rows at a time, which no batch is a multiple of; made of whole numbers alone."""
     i = np.arange(ROWS, dtype=np.int64)
     a, b = (i * 7919) % 1009, (i * 104729) % 997 - 498
     score = 2 * a - 3 * b - 1000
@@ -63,7 +63,7 @@ def records(label: str) -> Iterator[dict[str, Any]]:
         "three": np.array(["ash", "elm", "oak"])[np.digitize(score, [-700, 700])],
         "number": score / 1024,
     }
-    given = {
+    columns = {
         "a": a / 16,
         "b": b / 256,
         "colour": np.array(["red", "green", "blue", "grey"])[(i * i + i // 3) % 4],
@@ -73,14 +73,12 @@ def records(label: str) -> Iterator[dict[str, Any]]:
     first, sizes = 0, (7, 13, 100)
     while first < ROWS:
         end = first + sizes[first % 3]
-        yield {name: cells[first:end] for name, cells in given.items()}
+        yield {name: cells[first:end] for name, cells in columns.items()}
         first = end
 
 
 def bits(run: tuple[str, str, str, int]) -> str:
-    """Of parameters and statistics."""
-    fitted = streamtrain.fit(tables(*run), records(run[0]))
-    return hashlib.sha256(fitted.payload).hexdigest()
+    return hashlib.sha256(streamtrain.fit(tables(*run), records(run[0])).payload).hexdigest()
 
 
 def name(run: tuple[str, str, str, int]) -> str:

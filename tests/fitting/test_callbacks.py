@@ -1,4 +1,4 @@
-"""What a program hears of its `fit` at the end of rounds, how it ends it, and the history that is left."""
+"""A program's callbacks at the end of rounds, how it ends a `fit` by them, and the history that is left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,27 +17,21 @@ import pytest
 import streamtrain
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.callbacks import Moment
-from tests.fitting.example import TABLES, columns, same_bits
+from tests.fitting.example import TABLES, columns, same_bits, with_train
 from tests.fitting.left import workers
 
 # 64 rows a batch, 384 a round; on a busy machine a second may pass, after which one is published that nobody asked for
-EVEN = {**TABLES, "train": {**TABLES["train"], "batch_growth": "off"}, "publish": {"interval": "10m"}}
+EVEN = {**with_train(batch_growth="off"), "publish": {"interval": "10m"}}
 
 
 def test_moments_are_the_same_in_every_run_and_change_no_bit() -> None:
     given = columns(5000)
     plain = streamtrain.fit(EVEN, given, epochs=2)
-    seen: list[list[tuple[int, int, int]]] = []
     for _ in range(2):
-        found: list[tuple[int, int, int]] = []
-        fitted = streamtrain.fit(
-            EVEN, given, epochs=2, every_rounds=5,
-            callbacks=[lambda moment, found=found: found.append((moment.round, moment.epoch, moment.rows))],
-        )  # fmt: skip
-        assert same_bits(plain, fitted)
-        seen.append(found)
-    assert seen[0] == seen[1]
-    assert seen[0] == [(4, 0, 1920), (9, 0, 3840), (14, 1, 5384), (19, 1, 7304), (24, 1, 9224), (27, 2, 10_000)]
+        found: list[Any] = []
+        callback = lambda moment, found=found: found.append((moment.round, moment.epoch, moment.rows))  # noqa: E731
+        assert same_bits(plain, streamtrain.fit(EVEN, given, epochs=2, every_rounds=5, callbacks=[callback]))
+        assert found == [(4, 0, 1920), (9, 0, 3840), (14, 1, 5384), (19, 1, 7304), (24, 1, 9224), (27, 2, 10_000)]
 
 
 def test_a_moments_model_is_that_of_its_round() -> None:
@@ -48,25 +43,15 @@ def test_a_moments_model_is_that_of_its_round() -> None:
     assert models[0].predict({"a": 1, "b": 1, "colour": "red"}) == half.predict({"a": 1, "b": 1, "colour": "red"})
 
 
-class All:
-    def __init__(self) -> None:
-        self.told: list[Any] = []
-
-    def on_begin(self, job: streamtrain.Job) -> None:
-        self.told.append(job.name)
-
-    def on_epoch(self, moment: Moment) -> None:
-        self.told.append((moment.epoch, moment.ends_epoch, moment.rows, len(moment.history)))
-
-    def on_end(self, fitted: streamtrain.Fitted) -> None:
-        self.told.append(fitted)
-
-
 def test_an_object_hears_what_it_has_names_for() -> None:
-    heard = All()
-    fitted = streamtrain.fit(TABLES, columns(1000), epochs=3, callbacks=[heard])
-    assert heard.told[0] == "fit" and heard.told[-1] is fitted
-    assert [told[:3] for told in heard.told[1:-1]] == [(1, True, 1000), (2, True, 2000), (3, True, 3000)]
+    heard: list[Any] = []
+    callback = SimpleNamespace(
+        on_begin=lambda job: heard.append(job.name),
+        on_epoch=lambda moment: heard.append((moment.epoch, moment.ends_epoch, moment.rows)),
+        on_end=heard.append,
+    )
+    fitted = streamtrain.fit(TABLES, columns(1000), epochs=3, callbacks=[callback])
+    assert heard == ["fit", (1, True, 1000), (2, True, 2000), (3, True, 3000), fitted] and heard[-1] is fitted
 
 
 def test_a_callback_stops_training_where_it_says() -> None:
@@ -76,15 +61,13 @@ def test_a_callback_stops_training_where_it_says() -> None:
         if moment.rows >= 3840:
             moment.stop("seen enough")
 
-    told: list[str] = []
-    fitted = streamtrain.fit(
-        EVEN, given, every_rounds=5, callbacks=[enough], on_event=lambda event: told.append(event["event"])
-    )
-    assert fitted.stopped == "seen enough" and fitted.manifest.rows_seen == 3840 and told[-1] == "ended"
+    events: list[Any] = []
+    fitted = streamtrain.fit(EVEN, given, every_rounds=5, callbacks=[enough], on_event=events.append)
+    assert fitted.stopped == "seen enough" and fitted.manifest.rows_seen == 3840 and events[-1]["event"] == "ended"
     assert same_bits(fitted, streamtrain.fit(EVEN, {name: cells[:3840] for name, cells in given.items()}))
 
 
-def test_what_a_callback_raises_ends_it() -> None:
+def test_a_callback_that_raises_ends_it_and_one_that_is_none_too() -> None:
     def broken(moment: Moment) -> None:
         raise ArithmeticError("no such figure")
 
@@ -92,9 +75,6 @@ def test_what_a_callback_raises_ends_it() -> None:
         with pytest.raises(ArithmeticError, match="no such figure"):
             streamtrain.fit(TABLES, columns(5000), callbacks=[broken], **more)  # type: ignore[arg-type]
         assert workers() == []
-
-
-def test_what_is_no_callback() -> None:
     with pytest.raises(UserMistake, match=r"callbacks: expected functions of a moment, or objects with on_begin.* int"):
         streamtrain.fit(TABLES, columns(10), callbacks=[3])
 
@@ -126,19 +106,22 @@ def test_a_picture_of_the_history() -> None:
 
 
 def test_a_bar_is_shown_on_a_terminal_alone() -> None:
-    code = (
-        "import os, sys\n"
-        "import streamtrain\n"
-        "from tests.fitting.example import TABLES, columns\n"
-        "given = columns(3000)\n"
-        "streamtrain.fit(TABLES, given, progress=True)\n"
-        "os.dup2(int(sys.argv[1]), 2)\n"
-        "streamtrain.fit(TABLES, given, epochs=2, progress=True)\n"
-    )
+    code = """import os, sys, streamtrain
+from tests.fitting.example import TABLES, columns
+streamtrain.fit(TABLES, columns(3000), progress=True)
+os.dup2(int(sys.argv[1]), 2)
+streamtrain.fit(TABLES, columns(3000), epochs=2, progress=True)
+"""
     environment = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "COLUMNS": "100"}
-    screen, terminal = pty.openpty()
     drawn: list[bytes] = []
-    reader = threading.Thread(target=read_all, args=(screen, drawn))  # a terminal that nobody reads holds its writer
+
+    def read_all() -> None:
+        with contextlib.suppress(OSError):  # by which Linux tells that no program has the terminal open
+            while piece := os.read(screen, 4096):
+                drawn.append(piece)
+
+    screen, terminal = pty.openpty()
+    reader = threading.Thread(target=read_all)  # a terminal that nobody reads holds its writer
     reader.start()
     arguments = [sys.executable, "-P", "-c", code, str(terminal)]
     try:
@@ -152,10 +135,3 @@ def test_a_bar_is_shown_on_a_terminal_alone() -> None:
     text = b"".join(drawn).decode()
     assert done.returncode == 0 and done.stderr == "", done.stderr + text
     assert "rows" in text and "/6000" in text
-
-
-def read_all(screen: int, drawn: list[bytes]) -> None:
-    """Read what a terminal shows until no program has it open: Linux tells that by an error."""
-    with contextlib.suppress(OSError):
-        while piece := os.read(screen, 4096):
-            drawn.append(piece)

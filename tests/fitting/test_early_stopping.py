@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,9 @@ import pytest
 from looped import over
 
 import streamtrain
-from streamtrain import EarlyStopping, EarlyStoppingParallelTrainer, EarlyStoppingTrainer, Fitted
+from streamtrain import EarlyStopping, EarlyStoppingTrainer, Fitted
 from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
-from streamtrain.fitting.callbacks import Moment
-from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import workers
+from tests.fitting.example import TABLES, columns, dicts, same_bits, with_train
 from tests.fitting.test_files import written
 
 HELD_OUT = columns(2000, seed=9)
@@ -33,11 +30,14 @@ def log_loss(model: Fitted) -> float:
     return float(-(w * np.log(np.where(y, p, 1 - p))).sum() / w.sum())
 
 
+def trained(rows: Any, job: Any = TABLES, /, **settings: Any) -> Any:
+    return EarlyStoppingTrainer(EarlyStopping(**settings), job, rows).fit()
+
+
 def test_it_ends_when_held_out_rows_are_no_longer_predicted_better() -> None:
     """On few rows, of which it learns too much."""
-    stopping = EarlyStopping(no_improvement=4, held_out=HELD_OUT, epochs=300)
     fast = {**TABLES, "optimizer": {"name": "adam", "learning_rate": 0.05}}
-    found = EarlyStoppingTrainer(stopping, fast, columns(200)).fit()
+    found = trained(columns(200), fast, no_improvement=4, held_out=HELD_OUT, epochs=300)
     assert found.reason == "no_improvement" and found.details.startswith("4 evaluations were not better than")
     scores = [each.score for each in found.evaluations]
     assert [each.epoch for each in found.evaluations] == list(range(1, len(scores) + 1)) and len(scores) < 300
@@ -47,22 +47,6 @@ def test_it_ends_when_held_out_rows_are_no_longer_predicted_better() -> None:
     assert abs(log_loss(found.model) - scores[-1]) < 1e-6 and found.best_model.version < found.model.version
     assert same_bits(found.best_model, streamtrain.fit(fast, columns(200), epochs=found.best_epoch))
     assert found.model.stopped == f"no_improvement: {found.details}"
-
-
-def test_the_same_rows_end_at_the_same_round_also_when_a_worker_is_killed() -> None:
-    stopping = EarlyStopping(no_improvement=2, least_improvement=0.02, every_rounds=20)
-
-    def kill(moment: Moment) -> None:
-        if moment.round == 59:
-            os.kill(workers()[0], signal.SIGKILL)
-
-    died: list[Any] = []
-    trainer = EarlyStoppingParallelTrainer(stopping, TABLES, columns(3000), workers=2, averaging_frequency=3)
-    one = trainer.fit()
-    other = trainer.fit(callbacks=[kill], on_event=lambda event: died.append(event.get("how")))
-    assert "SIGKILL" in died and one.reason == "no_improvement"
-    assert [each.score for each in one.evaluations] == [each.score for each in other.evaluations]
-    assert same_bits(one.best_model, other.best_model) and same_bits(one.model, other.model)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +61,7 @@ def test_the_score_of_held_out_rows_in_every_form(tmp_path: Path, score: str, fo
 
     path = written(tmp_path / "held out.csv", dicts(HELD_OUT))
     held_out = {"arrays": HELD_OUT, "rows": dicts(HELD_OUT), "file": path}
-    found = [
-        EarlyStoppingTrainer(EarlyStopping(epochs=2, score=score, held_out=held_out[form]), TABLES, columns(600)).fit()
-        for form in forms
-    ]
+    found = [trained(columns(600), epochs=2, score=score, held_out=held_out[form]) for form in forms]
     assert len({each.best_score for each in found}) == 1 and found[0].reason == "epochs"
     p, y, w = probabilities(found[0].best_model, HELD_OUT), HELD_OUT["y"], HELD_OUT["w"]
     expected = {
@@ -93,20 +74,31 @@ def test_the_score_of_held_out_rows_in_every_form(tmp_path: Path, score: str, fo
 
 def test_the_progressive_score_is_that_of_the_rows_since_the_evaluation_before() -> None:
     given = columns(3000)
-    found = EarlyStoppingTrainer(EarlyStopping(epochs=4, every_epochs=2), TABLES, given).fit()
+    found = trained(given, epochs=4, every_epochs=2)
     half = streamtrain.fit(TABLES, given, epochs=2).manifest.metrics["total"]["log_loss"]
     whole = streamtrain.fit(TABLES, given, epochs=4).manifest.metrics["total"]["log_loss"]
     first, second = (each.score for each in found.evaluations)
     assert abs(first - half) < 1e-12 and abs(second - (2 * whole - half)) < 1e-12
 
 
-def test_a_number_is_judged_by_its_rmse() -> None:
+def test_the_score_of_a_number_is_its_rmse() -> None:
     x = np.linspace(-1, 1, 1000)
     job = {"columns": {"x": {}, "y": {"role": "label"}}, "model": {"loss": "mean_squared_error"}}
-    stopping = EarlyStopping(epochs=3, held_out={"x": x, "y": 3 * x})
-    found = EarlyStoppingTrainer(stopping, job, {"x": x, "y": 3 * x}).fit()
+    found = trained({"x": x, "y": 3 * x}, job, epochs=3, held_out={"x": x, "y": 3 * x})
     error = probabilities(found.best_model, {"x": x}) - 3 * x
     assert abs(found.best_score - math.sqrt((error**2).mean())) < 1e-6
+
+
+class Third:
+    """A condition of the program's own."""
+
+    name = "third"
+
+    def met(self, seen: Any) -> str:
+        return "enough" if len(seen) == 3 else ""
+
+
+OWN = {"conditions": [Third()], "score": lambda model: model.manifest.rows_seen, "minimise": False}
 
 
 @pytest.mark.parametrize(
@@ -117,33 +109,22 @@ def test_a_number_is_judged_by_its_rmse() -> None:
         ({"epochs": 3}, "epochs"),
         ({"time": "1ms"}, "time"),
         ({"epochs": 9, "score": lambda model: math.nan if model.version > 3 else 1.0}, "invalid_score"),
+        (OWN, "third"),
     ],
 )
 def test_why_it_ends(settings: dict[str, Any], reason: str) -> None:
-    found = EarlyStoppingTrainer(EarlyStopping(**settings), TABLES, columns(1000)).fit()
+    found = trained(columns(1000), **settings)
     assert found.reason == reason and found.details, found
+    assert settings is not OWN or (found.details, found.best_score, found.best_epoch) == ("enough", 3000, 3)
 
 
 def test_rows_that_come_once_end_it() -> None:
-    found = EarlyStoppingTrainer(EarlyStopping(no_improvement=50), TABLES, iter(dicts(columns(1000)))).fit()
+    found = trained(iter(dicts(columns(1000))), no_improvement=50)
     assert found.reason == "end_of_rows" and found.details == "1,000 rows are trained"
 
 
-def test_a_condition_and_a_score_of_ones_own() -> None:
-    class Third:
-        name = "third"
-
-        def met(self, seen: Any) -> str:
-            return "enough" if len(seen) == 3 else ""
-
-    stopping = EarlyStopping(conditions=[Third()], score=lambda model: model.manifest.rows_seen, minimise=False)
-    found = EarlyStoppingTrainer(stopping, TABLES, columns(500)).fit()
-    assert (found.reason, found.details, found.best_score, found.best_epoch) == ("third", "enough", 1500, 3)
-
-
 def test_the_best_model_is_saved(tmp_path: Path) -> None:
-    stopping = EarlyStopping(no_improvement=2, held_out=HELD_OUT, epochs=300, save_to=tmp_path / "best")
-    found = EarlyStoppingTrainer(stopping, TABLES, columns(200)).fit()
+    found = trained(columns(200), no_improvement=2, held_out=HELD_OUT, epochs=300, save_to=tmp_path / "best")
     loaded = Fitted.load(tmp_path / "best")
     assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)
     assert loaded.predict(HELD_OUT) == found.best_model.predict(HELD_OUT)
@@ -155,12 +136,8 @@ def test_the_best_model_is_saved(tmp_path: Path) -> None:
         Fitted.load(tmp_path / "nowhere")
 
 
-class Died(BaseException):
-    pass
-
-
 def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or has ended: after each of the names that it gives."""
+    """Killed before each of the names that it gives, and after both."""
     before, after = (streamtrain.fit(TABLES, columns(200, seed)) for seed in (1, 2))
     for writes in range(3):
         folder, replaced = tmp_path / str(writes), []
@@ -168,10 +145,10 @@ def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch
 
         def replace(*names: Any, most: int = writes, replaced: list[Any] = replaced) -> None:
             if len(replaced) == most:
-                raise Died
+                raise GeneratorExit  # which nobody catches
             replaced.append(os.rename(*names))
 
-        with monkeypatch.context() as patch, suppress(Died):
+        with monkeypatch.context() as patch, suppress(GeneratorExit):
             patch.setattr("os.replace", replace)
             after.save(folder)
         assert Fitted.load(folder).digest == (after if writes == 2 else before).digest, writes
@@ -180,19 +157,13 @@ def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch
         assert Fitted.load(folder).digest == after.digest and len(list(folder.iterdir())) == 2, writes
 
 
-def test_no_score_at_all() -> None:
-    stopping = EarlyStopping(epochs=2, score=lambda model: math.nan, invalid_score=False)
-    with pytest.raises(CheckFailed, match="expected a score that is finite, got nan, nan"):
-        EarlyStoppingTrainer(stopping, TABLES, columns(100)).fit()
-
-
 @over(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({}, "expected a condition that ends training: no_improvement, .* got none"),
         ({"no_improvement": 0}, "no_improvement: expected a whole number from 1, got 0"),
         ({"least_improvement": -1}, "least_improvement: expected a number from 0, got -1"),
-        ({"epochs": 1, "time": "soon"}, 'time: expected a duration .* got \'soon\''),
+        ({"epochs": 1, "time": "soon"}, "time: expected a duration .* got 'soon'"),
         ({"epochs": 1, "best_score": math.nan}, "best_score: expected a finite number, got nan"),
         ({"epochs": 1, "best_score": "0.6"}, "best_score: expected a finite number, got '0.6'"),
         ({"epochs": 1, "minimise": "no"}, "minimise: expected True, False or None, got 'no'"),
@@ -205,11 +176,12 @@ def test_no_score_at_all() -> None:
         ({"epochs": 1, "held_out": [{"a": "x"}]}, "row 0 at .*expected number"),
         ({"epochs": 1, "held_out": []}, "held_out: expected at least one row, got none"),
         ({"epochs": 1, "held_out": HELD_OUT, "score": lambda model: 0}, "held_out: expected none beside a function"),
+        ({"epochs": 2, "score": lambda model: math.nan, "invalid_score": False}, "score that is finite, got nan, nan"),
     ],
 )
-def test_mistakes(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(UserMistake, match=told):
-        EarlyStoppingTrainer(EarlyStopping(**settings), TABLES, columns(100)).fit()
+def test_mistakes(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((UserMistake, CheckFailed), match=message):
+        trained(columns(100), **settings)
 
 
 def test_what_is_no_early_stopping() -> None:
@@ -229,6 +201,6 @@ def test_a_pytorch_module_is_scored_as_it_predicts(own_workers: None) -> None:
     assert abs(log_loss(found.best_model) - found.best_score) < 1e-6
 
 
-def test_what_a_job_file_says_of_its_stream_ends_no_fit() -> None:
-    told = {**TABLES, "train": {**TABLES["train"], "early_stopping": {"rows": 1}}}
-    assert same_bits(streamtrain.fit(told, columns(500)), streamtrain.fit(TABLES, columns(500)))
+def test_early_stopping_of_a_job_file_ends_no_fit() -> None:
+    job = with_train(early_stopping={"rows": 1})
+    assert same_bits(streamtrain.fit(job, columns(500)), streamtrain.fit(TABLES, columns(500)))

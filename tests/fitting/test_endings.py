@@ -1,8 +1,7 @@
-"""How `fit` ends where it does not end well: an error that says what to do, and nothing that stays (see conftest)."""
+"""Bad ends of `fit`: an error that says what to do, and nothing that stays (see conftest)."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
 import os
@@ -10,9 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,10 +23,11 @@ import streamtrain
 from streamtrain import _native, exits
 from streamtrain.compute.backends import choose
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
-from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import arena, descriptors, workers
+from streamtrain.job.mistakes import JobMistakes
+from tests.fitting.example import TABLES, columns, dicts, same_bits, with_train
+from tests.fitting.left import Deaths, arena, descriptors, workers
 
-ALONE = {**TABLES, "train": {**TABLES["train"], "workers": 1}}
+ALONE = with_train(workers=1)
 
 
 def test_divergence_names_the_round_and_what_to_do() -> None:
@@ -38,65 +40,53 @@ def test_divergence_names_the_round_and_what_to_do() -> None:
 
 
 def test_a_worker_that_has_to_refuse_says_why() -> None:
-    if _has_gpu():
-        pytest.skip("there is a GPU here")
+    with suppress(UserMistake):
+        if choose("cuda"):
+            pytest.skip("there is a GPU here")
     with pytest.raises(UserMistake, match=r"worker-0: backend cuda: .*; choose backend"):
-        streamtrain.fit({**ALONE, "train": {**ALONE["train"], "backend": "cuda"}}, columns(100))
+        streamtrain.fit(with_train(workers=1, backend="cuda"), columns(100))
 
 
-def _has_gpu() -> bool:
-    try:
-        return bool(choose("cuda"))
-    except UserMistake:
-        return False
+@pytest.fixture
+def workers_run(own_workers: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Call it with a script that stands in the place of a worker's interpreter."""
+
+    def run(script: str) -> None:
+        (tmp_path / "python").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "python").chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+
+    return run
 
 
-def test_workers_that_die_again_and_again(own_workers: None) -> None:
-    over = threading.Event()
-
-    def kill() -> None:
-        while not over.wait(0.01):
-            for pid in workers():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
-    killing = threading.Thread(target=kill)
-    killing.start()
-    try:
-        with pytest.raises(CheckFailed, match=r"workers died 10 times .*round 0 \(SIGKILL\); .* memory"):
-            streamtrain.fit(ALONE, columns(100))
-    finally:
-        over.set()
-        killing.join()
-
-
-def test_workers_that_fail_say_why_in_the_error(
-    own_workers: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    broken = tmp_path / "python"
-    broken.write_text(f"#!/bin/sh\nread settings\necho 'ImportError: no such file'\nexit {exits.UNEXPECTED}\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(broken))
-    with pytest.raises(CheckFailed, match=r"workers died 10 times .*exit code 70: ImportError: no such file"):
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("kill -9 $$", r"workers died 10 times .*round 0 \(SIGKILL\); .* memory"),
+        (
+            f"read settings\necho 'ImportError: no such file'\nexit {exits.UNEXPECTED}",
+            r"workers died 10 times .*exit code 70: ImportError: no such file",
+        ),
+    ],
+    ids=["killed", "failed"],
+)
+def test_workers_that_die_again_and_again(workers_run: Callable[[str], None], script: str, message: str) -> None:
+    workers_run(script)
+    with pytest.raises(CheckFailed, match=message):
         streamtrain.fit(ALONE, columns(100))
 
 
 def test_a_worker_that_gave_this_program_up_while_it_was_stopped_is_healed(
-    own_workers: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    workers_run: Callable[[str], None], tmp_path: Path
 ) -> None:
-    leaving = tmp_path / "python"
-    leaving.write_text(
-        f"#!/bin/sh\nmkdir {tmp_path}/once 2>/dev/null && exit {exits.RUN_OVER}\nexec {sys.executable} \"$@\"\n"
-    )
-    leaving.chmod(0o755)
     whole = streamtrain.fit(TABLES, columns(1000))
-    monkeypatch.setattr(sys, "executable", str(leaving))
-    died = []
-    healed = streamtrain.fit(TABLES, columns(1000), on_event=lambda event: died.append(event.get("how")))
+    workers_run(f'mkdir {tmp_path}/once 2>/dev/null && exit {exits.RUN_OVER}\nexec {sys.executable} "$@"')
+    died = Deaths()
+    healed = streamtrain.fit(TABLES, columns(1000), on_event=died)
     assert f"exit code {exits.RUN_OVER}" in died and same_bits(whole, healed)
 
 
-def test_a_run_that_is_told_to_leave_is_an_error() -> None:
+def test_a_run_that_has_to_leave_is_an_error() -> None:
     def rows() -> Iterator[dict[str, Any]]:
         yield from dicts(columns(70_000))
         _native.SupervisorEnd(arena()).tell(_native.Stop.LEAVE)
@@ -106,23 +96,32 @@ def test_a_run_that_is_told_to_leave_is_an_error() -> None:
 
 
 def test_ingest_that_leaves_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Leaving:
-        def __init__(self, *_: object, **options: object) -> None: ...
-
-        def start(self) -> None: ...
-
-        def run(self, timeout_s: float) -> _native.IngestStatus:
-            return _native.IngestStatus.LEAVE
-
-    monkeypatch.setattr(_native, "Ingest", Leaving)
+    leaving = Mock(**{"return_value.run.return_value": _native.IngestStatus.LEAVE})
+    monkeypatch.setattr(_native, "Ingest", leaving)
     with pytest.raises(StreamtrainError, match=r"ingest: .* told to leave"):
         streamtrain.fit(TABLES, columns(100))
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="NumPy's pool has one thread where there is one core")
+def test_a_worker_has_no_pool_of_numpys(own_workers: None) -> None:
+    counts: list[int] = []
+
+    def is_loaded(pid: int) -> bool:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+        return "openblas" in maps and "arena" in maps  # which comes after NumPy
+
+    def rows() -> Iterator[dict[str, Any]]:
+        yield from dicts(columns(100))
+        wait_for(lambda: workers() and all(map(is_loaded, workers())))
+        counts.extend(len([*Path(f"/proc/{pid}/task").iterdir()]) for pid in workers())
+
+    streamtrain.fit(TABLES, rows())
+    assert counts == [1, 1]
+
+
 def test_beats_go_on_while_an_iterator_holds_python() -> None:
     """Workers leave a run that has not beaten for ten seconds; what holds Python for longer does not hold the beats."""
-    given = columns(500)
-    died = []
+    given, died = columns(500), Deaths()
 
     def rows() -> Iterator[dict[str, Any]]:
         for number, row in enumerate(dicts(given)):
@@ -130,9 +129,8 @@ def test_beats_go_on_while_an_iterator_holds_python() -> None:
                 ctypes.PyDLL(None).sleep(12)
             yield row
 
-    fitted = streamtrain.fit(TABLES, rows(), on_event=lambda event: died.append(event.get("how")))
-    assert set(died) == {None}
-    assert same_bits(fitted, streamtrain.fit(TABLES, given))
+    fitted = streamtrain.fit(TABLES, rows(), on_event=died)
+    assert died == [] and same_bits(fitted, streamtrain.fit(TABLES, given))
 
 
 def test_an_iterator_is_left_alone_once_it_is_over() -> None:
@@ -161,18 +159,18 @@ def test_an_iterator_is_left_alone_once_it_is_over() -> None:
 
 
 def test_no_event_comes_once_it_is_over() -> None:
-    told, over = threading.Event(), threading.Event()
+    heard, over = threading.Event(), threading.Event()
 
     def slow(event: dict[str, Any]) -> None:
-        if event["event"] == "progress" and not told.is_set():
-            told.set()
+        if event["event"] == "progress" and not heard.is_set():
+            heard.set()
             wait_for(lambda: not workers())
             streamtrain.fit(ALONE, columns(10))  # takes a while
             over.set()
 
     def rows() -> Iterator[dict[str, Any]]:
         yield from dicts(columns(10))
-        told.wait()
+        heard.wait()
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
@@ -186,18 +184,18 @@ def test_no_rows(rows: Any) -> None:
         streamtrain.fit(TABLES, rows)
 
 
-def test_no_row_that_can_be_used() -> None:
-    given = columns(200)
-    given["y"][:] = 5
-    told = r"none that can be used: .*expected 0, 1, true or false, got 5; mend them.*classes = …"
-    with pytest.raises(CheckFailed, match=told):
-        streamtrain.fit(TABLES, iter([given]))  # of an array that is at hand, this is told before anything runs
-
-
-def test_too_many_dead_rows_name_no_topic() -> None:
-    given = columns(5000)
-    given["y"][::3] = 5
-    with pytest.raises(CheckFailed, match="mend those rows") as error:
+@pytest.mark.parametrize(
+    ("count", "wrong", "message"),
+    [
+        (200, slice(None), r"none that can be used: .*expected 0, 1, true or false, got 5; mend them.*classes = …"),
+        (5000, slice(0, None, 3), r"are dead letters.*mend those rows"),
+    ],
+)
+def test_rows_that_cannot_be_used_name_no_topic(count: int, wrong: slice, message: str) -> None:
+    """Of an array they are found before anything runs; of an iterator as they come."""
+    given = columns(count)
+    given["y"][wrong] = 5
+    with pytest.raises(CheckFailed, match=message) as error:
         streamtrain.fit(TABLES, iter([given]))
     assert "streamtrain read" not in str(error.value)
 
@@ -205,6 +203,8 @@ def test_too_many_dead_rows_name_no_topic() -> None:
 def test_a_job_that_is_none_of_the_forms() -> None:
     with pytest.raises(UserMistake, match="job: expected a Job, the path of a job file, or its tables, got NoneType"):
         streamtrain.fit(None, columns(10))  # type: ignore[arg-type]
+    with pytest.raises(JobMistakes, match="optimizer"):
+        streamtrain.fit({**TABLES, "optimizer": {"name": "adan"}}, columns(10))
 
 
 @pytest.mark.parametrize("rows", [[], iter([{**columns(5000), "y": np.full(5000, 5)}])], ids=["no rows", "dead rows"])
@@ -229,9 +229,13 @@ def endless():
     while True:
         yield from dicts(columns(100))
 
-def told(event):
+def hear(event):
     if event["event"] == "progress":
         print("trains", flush=True)
+
+def watch(moment):
+    print("trains", flush=True)
+    time.sleep(0.3)
 
 """
 
@@ -242,19 +246,23 @@ def program(text: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root)
 
 
-def test_ctrl_c_ends_it_at_once_and_the_program_goes_on() -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        "fit(TABLES, endless(), on_event=hear)",
+        "fit(TABLES, columns(500), epochs=10**6, every_epochs=1, callbacks=[watch], progress=True)",
+    ],
+    ids=["while it trains", "while training waits for a callback"],
+)
+def test_ctrl_c_ends_it_at_once_and_the_program_goes_on(call: str) -> None:
     running = program(
-        "try:\n"
-        "    streamtrain.fit(TABLES, endless(), on_event=told)\n"
-        "except KeyboardInterrupt:\n"
-        "    from tests.fitting.left import left\n"
-        "    time.sleep(0.2)\n"
-        "    print(left())\n"
+        f"try:\n    streamtrain.{call}\n"
+        "except KeyboardInterrupt:\n    from tests.fitting.left import left\n    time.sleep(0.2)\n    print(left())\n"
     )
     assert running.stdout is not None and running.stdout.readline() == "trains\n"
     running.send_signal(signal.SIGINT)
-    told, wrong = running.communicate(timeout=60)
-    assert told.splitlines()[-1] == "[]" and running.returncode == 0, wrong
+    said, wrong = running.communicate(timeout=60)
+    assert said.splitlines()[-1] == "[]" and running.returncode == 0, wrong
 
 
 def test_a_fit_that_ends_well_leaves_no_file_open() -> None:
@@ -269,7 +277,7 @@ def test_a_fit_that_ends_well_leaves_no_file_open() -> None:
     [
         ("streamtrain.fit(TABLES, 5)\n", 1),
         (
-            "threading.Thread(target=streamtrain.fit, args=(TABLES, endless()), kwargs={'on_event': told}, daemon=True)"
+            "threading.Thread(target=streamtrain.fit, args=(TABLES, endless()), kwargs={'on_event': hear}, daemon=True)"
             ".start()\ntime.sleep(1)\n",
             0,
         ),

@@ -1,8 +1,7 @@
-"""`fit`: rows a program holds, through the same ring, rounds and workers as on Kafka."""
+"""`fit`: rows of a program, through the same ring, rounds and workers as on Kafka."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,21 @@ from example_format import plain_formats
 import streamtrain
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import CheckFailed, UserMistake
-from streamtrain.job.mistakes import JobMistakes
+from streamtrain.errors import UserMistake
 from tests.e2e.harness import LiveJob, rows
 from tests.e2e.threaded import rows_after
 from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import killing_a_worker, workers
 
 SCHEMA = Schema.from_columns(TABLES["columns"], TABLES["model"]["loss"])
 
 
 def test_it_learns_from_arrays() -> None:
-    told: list[str] = []
-    snapshot = streamtrain.fit(TABLES, columns(20_000), on_event=lambda event: told.append(event["event"]))
+    events: list[str] = []
+    snapshot = streamtrain.fit(TABLES, columns(20_000), on_event=lambda event: events.append(event["event"]))
     figures = snapshot.manifest.metrics["window"]
     assert snapshot.manifest.rows_seen == 20_000 and not snapshot.untrained
     assert figures["accuracy"] > 0.95, figures
-    assert "published" in told and told[-1] == "ended"
+    assert "published" in events and events[-1] == "ended"
     fresh = columns(2000, seed=9)
     found = np.array([answer["prediction"] > 0.5 for answer in snapshot.predict(fresh)])
     assert (found == fresh["y"].astype(bool)).mean() > 0.95
@@ -44,73 +41,41 @@ def test_arrays_rows_and_an_iterator_give_the_same_bits() -> None:
 
 
 def test_an_iterator_may_give_many_rows_at_a_time() -> None:
+    pandas = pytest.importorskip("pandas")
     given = columns(70_000)
     arrays = streamtrain.fit(TABLES, given)
     for cut in ([70_000], [100, 66_000, 3900]):
         places = zip(np.cumsum([0, *cut]), np.cumsum(cut), strict=False)
         parts = [{name: cells[first:end] for name, cells in given.items()} for first, end in places]
         assert same_bits(arrays, streamtrain.fit(TABLES, iter(parts)))
-        assert same_bits(arrays, streamtrain.fit(TABLES, iter([Frame(part) for part in parts])))
+        assert same_bits(arrays, streamtrain.fit(TABLES, map(pandas.DataFrame, parts)))
     wrong = {**columns(5), "b": ["x", 1, object(), 2, 3]}
     with pytest.raises(UserMistake, match=r"row 102 at \$\.b"):
         streamtrain.fit(TABLES, iter([columns(100), wrong]))
+    with pytest.raises(UserMistake, match=r"row 1 at \$\.b: expected number"):
+        streamtrain.fit(TABLES, [{"a": 1, "b": 2, "y": 1}, {"a": 1, "b": object(), "y": 1}])
 
 
-class Frame:
-    """As much of a data frame as is asked for."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        self._given, self.columns = given, list(given)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._given[name]
-
-    def __len__(self) -> int:
-        return len(self._given[self.columns[0]])
-
-
-@pytest.mark.parametrize("format", plain_formats(SCHEMA))
-def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize(("format", "passes"), [*((each, 1) for each in plain_formats(SCHEMA)), ("msgpack", 2)])
+def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path, format: str, passes: int) -> None:
+    """Two passes over them are a trainer that is started twice."""
     job = LiveJob(kafka, tmp_path, partitions=1, format=format, round_interval="off", workers=2)
+    given = list(rows(3000))
     records = Records(job.job.schema, format, job.records, pack=7, most_bytes=100_000)
-    job.produce_values(record.value for block in records.blocks(rows(3000), None, False) for record in block)
-    assert rows_after(job.path) > 0
+    for _ in range(passes):
+        job.produce_values(record.value for block in records.blocks(given, None, False) for record in block)
+        assert rows_after(job.path) > 0
     published = next(streamtrain.follow_snapshots(job.name, job.bootstrap))
-    fitted = streamtrain.fit(job.job, rows(3000))
-    assert published.manifest.rows_seen == fitted.manifest.rows_seen == 3000
-    assert same_bits(published, fitted)
+    fitted = streamtrain.fit(job.job, given, epochs=passes)
+    assert published.manifest.rows_seen == fitted.manifest.rows_seen == 3000 * passes
+    assert published.manifest.round == fitted.manifest.round and same_bits(published, fitted)
 
 
 def test_columns_from_a_message_are_fields() -> None:
-    """No message is around a program's rows."""
-    told = {**TABLES["columns"], "w": {**TABLES["columns"]["w"], "from": "partition"}}
+    """A program's rows have no message metadata."""
+    table = {**TABLES["columns"], "w": {**TABLES["columns"]["w"], "from": "partition"}}
     given = columns(2_000)
-    assert same_bits(streamtrain.fit({**TABLES, "columns": told}, given), streamtrain.fit(TABLES, given))
-
-
-def test_a_worker_that_is_killed_costs_nothing() -> None:
-    given, died = columns(30_000), []
-    rows = killing_a_worker(dicts(given), at=20_000)
-    fitted = streamtrain.fit(
-        TABLES, rows, on_event=lambda event: died.append(event["how"]) if event["event"] == "worker_died" else None
-    )
-    assert died[:1] == ["SIGKILL"]
-    assert same_bits(fitted, streamtrain.fit(TABLES, given))
-
-
-def test_what_an_iterator_raises_comes_out_and_nothing_stays() -> None:
-    def rows() -> Iterator[dict[str, Any]]:
-        yield from dicts(columns(100))
-        raise OSError("the disk is gone")
-
-    with pytest.raises(OSError, match="the disk is gone"):
-        streamtrain.fit(TABLES, rows())
-    assert workers() == []
-
-
-def test_rows_that_are_none() -> None:
-    with pytest.raises(UserMistake, match=r"row 1 at \$\.b: expected number"):
-        streamtrain.fit(TABLES, [{"a": 1, "b": 2, "y": 1}, {"a": 1, "b": object(), "y": 1}])
+    assert same_bits(streamtrain.fit({**TABLES, "columns": table}, given), streamtrain.fit(TABLES, given))
 
 
 def test_rows_that_cannot_be_used_are_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -130,18 +95,6 @@ def test_rows_that_cannot_be_used_are_told_by_the_programs_numbers(
     streamtrain.fit({**TABLES, "records": {"format": format}}, given)
     for number in (3, 1500, 4000):
         assert f"row {number} at $.y: expected 0, 1, true or false, got 5" in caplog.text
-
-
-def test_a_job_that_is_none() -> None:
-    with pytest.raises(JobMistakes, match="optimizer"):
-        streamtrain.fit({**TABLES, "optimizer": {"name": "adan"}}, columns(10))
-
-
-def test_too_many_rows_that_cannot_be_used() -> None:
-    given = columns(5000)
-    given["y"] = np.arange(5000)  # 0 and 1 are the only labels
-    with pytest.raises(CheckFailed, match="are dead letters"):
-        streamtrain.fit(TABLES, iter([given]))  # what an iterator gives is looked at as it comes
 
 
 def test_a_job_file_needs_no_broker(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Labels in arrays are looked at before anything runs."""
+"""Labels in arrays are checked before anything runs."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,9 @@ JOB: dict[str, Any] = {"columns": {"x": {}, "y": CLASSES}, "model": {"loss": "so
 BINARY: dict[str, Any] = {"columns": {"x": {}, "y": {"role": "label"}}}
 
 
-def begun(*_: Any) -> None:
-    raise AssertionError("it has begun")
-
-
 class Begins:
-    on_begin = staticmethod(begun)
+    def on_begin(self, job: Any) -> None:
+        raise AssertionError("it has begun")
 
 
 def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
@@ -28,7 +26,7 @@ def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
 
 
 @over(
-    ("job", "rows", "told"),
+    ("job", "rows", "message"),
     [
         (JOB, labels(0, 2, 3, -1), "rows: y: expected a class from 0 to 2, got 3.0 in row 2, as in 2 of 4 rows; mend"),
         (JOB, labels(4), "tell the job how many there are (classes = …)"),
@@ -41,20 +39,17 @@ def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
 )
 @over("frame", [False, True])
 def test_a_class_that_there_is_not_is_refused_before_anything_runs(
-    job: Any, rows: dict[str, Any], told: str, frame: bool
+    job: Any, rows: dict[str, Any], message: str, frame: bool
 ) -> None:
     pandas = pytest.importorskip("pandas")
     given = pandas.DataFrame(rows) if frame else rows
-    for train in (
-        lambda: fit(job, given, callbacks=[Begins()]),
-        lambda: ParallelWrapper(job, workers=1).fit(given, callbacks=[Begins()]),
-    ):
+    for train in (partial(fit, job), ParallelWrapper(job, workers=1).fit):
         with pytest.raises(UserMistake) as found:
-            train()
-        assert told in str(found.value)
+            train(given, callbacks=[Begins()])
+        assert message in str(found.value)
 
 
-def test_what_is_missing_and_names_are_left_to_the_column() -> None:
+def test_missing_labels_and_names_are_left_to_the_column() -> None:
     skipped = {"columns": {"x": {}, "y": {**CLASSES, "missing": "skip"}}, "model": JOB["model"]}
     assert fit(skipped, labels(0, np.nan, 2)).manifest.rows_seen == 2
     named = {"columns": {"x": {}, "y": {"role": "label", "classes": ["7", "8"]}}, "model": JOB["model"]}

@@ -1,4 +1,4 @@
-"""What losses are for: heavy tails, counts, quantiles, rare classes; and labels that one of them does not take."""
+"""Losses for heavy tails, counts, quantiles and rare classes, labels that one of them does not take; optimizers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from looped import over
 
 import streamtrain
-from streamtrain.compute import losses
+from streamtrain.compute import losses, optimizers
+from tests.fitting import example
 
 ROWS = 20_000
 TABLES: dict[str, Any] = {
@@ -122,9 +123,10 @@ def test_smoothed_labels_keep_probabilities_from_0_and_1() -> None:
     y = np.digitize(a + b, [-1, 1])
     smoothed = fitted({"name": "softmax_cross_entropy", "label_smoothing": 0.3}, y, a, b, classes=3)
     plain = fitted("softmax_cross_entropy", y, a, b, classes=3)
-    asked = {"a": a[:500], "b": b[:500]}
-    less, sure = (np.mean([max(each["probabilities"].values()) for each in found.predict(asked)])
-                  for found in (smoothed, plain))  # fmt: skip
+    less, sure = (
+        np.mean([max(each["probabilities"].values()) for each in found.predict({"a": a[:500], "b": b[:500]})])
+        for found in (smoothed, plain)
+    )
     assert less < sure - 0.05, (less, sure)
 
 
@@ -144,3 +146,10 @@ def test_labels_of_1e30_publish_nothing_that_is_not_finite(loss: str) -> None:
     found = fitted(loss, y[:2000], a[:2000], b[:2000])
     assert total(found)["rows"] > 0
     assert all(np.isfinite(values).all() for values in found.parameters.values())
+
+
+@over("name", optimizers.names(), sampled=True)
+def test_every_optimizer_learns_at_its_usual_rate(name: str) -> None:
+    metrics = streamtrain.fit({**example.TABLES, "optimizer": {"name": name}}, example.columns(20_000)).manifest.metrics
+    assert metrics["total"]["log_loss"] < 0.6 * metrics["total"]["constant_log_loss"], metrics
+    assert metrics["window"]["accuracy"] > 0.87, metrics

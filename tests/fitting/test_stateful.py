@@ -1,4 +1,4 @@
-"""Transforms with state over `fit`: what their state is after some rows, however many workers; what reaches a row."""
+"""Transforms with state over `fit`: their state after some rows, however many workers; and what reaches a row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.compute.ops import sketch
 from streamtrain.errors import UserMistake
-from tests.fitting.example import columns
+from tests.fitting.example import TABLES, columns
 
 ROWS = 3000
 BUCKETS = 64
@@ -23,17 +23,11 @@ TRANSFORMS = {
     "rate": {"target_mean": "colour", "buckets": BUCKETS},
     "group": {"rare_to_other": "colour", "buckets": BUCKETS, "least": 1500, "embed": 2},
 }
+COLUMNS = {**TABLES["columns"], "colour": {"role": "input", "kind": "category"}}
+del COLUMNS["b"]
 JOB: dict[str, Any] = {
-    "columns": {
-        "a": {"kind": "number", "standardize": True},
-        "colour": {"role": "input", "kind": "category"},
-        "w": {"role": "weight"},
-        "y": {"role": "label"},
-    },
-    "transforms": TRANSFORMS,
-    "model": {"layers": [{"dense": 8, "activation": "relu"}], "loss": "binary_cross_entropy"},
-    "train": {"batch_rows": 64, "averaging_frequency": 3, "workers": 2, "round_interval": "off"},
-}
+    "columns": COLUMNS, "transforms": TRANSFORMS, "model": TABLES["model"], "train": TABLES["train"],
+}  # fmt: skip
 
 
 def rows(count: int = ROWS) -> dict[str, Any]:
@@ -44,15 +38,18 @@ def bucket(name: str, text: str) -> int:
     return int(_native.murmur3(text.encode(), hash_seed(name), 32)) % BUCKETS
 
 
-def with_workers(workers: int) -> dict[str, Any]:
-    return {**JOB, "train": {**JOB["train"], "workers": workers}}
+def by_workers(job: dict[str, Any], rows: dict[str, Any]) -> list[Any]:
+    """Statistics of the same rows by one, two and four workers."""
+    return [
+        streamtrain.fit({**job, "train": {**job["train"], "workers": workers}}, rows).statistics
+        for workers in (1, 2, 4)
+    ]
 
 
 def test_the_state_is_that_of_all_rows_however_many_workers() -> None:
     given = rows()
-    found = [streamtrain.fit(with_workers(workers), given).statistics for workers in (1, 2, 4)]
     seen, all_rows = Counter(given["colour"].tolist()), float(given["w"].sum())
-    for statistics in found:
+    for statistics in by_workers(JOB, given):
         for name in ("often", "group"):
             table = statistics[f"{'count' if name == 'often' else 'rare_to_other'}.{name}"]
             assert table[-1] == ROWS and table[:-1].sum() == ROWS
@@ -67,13 +64,14 @@ def test_the_state_is_that_of_all_rows_however_many_workers() -> None:
         np.testing.assert_allclose(statistics["target_mean.rate.all"], [all_rows, label, label], rtol=1e-12)
 
 
-def test_what_a_row_becomes_is_its_values_state() -> None:
-    """A linear model of one such number: its answers tell what it saw."""
-    only = {**JOB, "columns": {name: each for name, each in JOB["columns"].items() if name != "a"}}
-    given = {name: values for name, values in rows().items() if name != "a"}
+def test_a_row_gets_the_state_of_its_value() -> None:
+    """A linear model of one such number: its input is read off its answers."""
+    given, table_of = rows(), {name: each for name, each in COLUMNS.items() if name != "a"}
+    del given["a"]
     given["y"] = (given["colour"] == "red").astype(np.int64)
     for name, table in {"rate": {**TRANSFORMS["rate"], "prior": 0}, "often": TRANSFORMS["often"]}.items():
-        fitted = streamtrain.fit({**only, "transforms": {name: table}, "model": {"loss": JOB["model"]["loss"]}}, given)
+        job = {**JOB, "columns": table_of, "transforms": {name: table}, "model": {}}
+        fitted = streamtrain.fit(job, given)
         asked = [{"colour": colour} for colour in ("red", "green", "blue", "never seen")]
         p = np.array([each["prediction"] for each in fitted.predict(asked)])
         prior = fitted.statistics["label.classes"]
@@ -97,12 +95,9 @@ NUMBERS = {
 def test_quantiles_and_extremes_are_those_of_all_rows_however_many_workers() -> None:
     given, cells, names = rows(), sketch.CELLS, ("quantile_bins.bin", "robust_scale.robust", "min_max.place")
     given["a"] = np.concatenate([np.exp(given["a"][:2000]), -given["a"][2000:]]).astype(np.float32)
-    states = []
-    for workers in (1, 2, 4):
-        statistics = streamtrain.fit({**with_workers(workers), "transforms": NUMBERS}, given).statistics
-        states.append({name: statistics[name] for name in names})
-    for name, found in states[0].items():
-        assert all(np.array_equal(found, each[name]) for each in states), name
+    states = by_workers({**JOB, "transforms": NUMBERS}, given)
+    for name in names:
+        assert all(np.array_equal(states[0][name], each[name]) for each in states), name
     bins, quartiles = (states[0][name][0] for name in names[:2])
     assert bins[cells] == quartiles[cells] == ROWS
     for edges, count in ((bins[cells + 1 :], 8), (quartiles[cells + 1 :], 4)):
@@ -127,17 +122,14 @@ DECAYING = {
 TIMED = {**JOB, "columns": {**JOB["columns"], "at": {"role": "event_time", "unit": "s"}}, "transforms": DECAYING}
 
 
-def test_what_decays_goes_by_event_time_however_many_workers() -> None:
-    """Rows out of order, over 50 half-lives; the sums that are found are those as of the newest row."""
+def test_decayed_state_goes_by_event_time_however_many_workers() -> None:
+    """Rows out of order, over 50 half-lives; sums are as of the newest row."""
     given, random = rows(), np.random.default_rng(5)
     given["at"] = np.sort(random.integers(1_700_000_000, 1_700_003_000, ROWS)) + random.integers(0, 300, ROWS)
     newest = given["at"].max()
-    for workers in (1, 2, 4):
-        job = {**TIMED, "train": with_workers(workers)["train"]}
-        fitted = streamtrain.fit(job, given)
-        for name, block, half_life_s in (("often", "count.often", 60), ("paid", "total.paid", 90),
-                                         ("away", "decayed_scale.away", 3600)):  # fmt: skip
-            table = fitted.statistics[block]
+    for statistics in by_workers(TIMED, given):
+        for block, half_life_s in {"count.often": 60, "total.paid": 90, "decayed_scale.away": 3600}.items():
+            table, name = statistics[block], block.partition(".")[2]
             assert table[0, 1] == pytest.approx(newest / half_life_s + 1, rel=1e-15)
             sums = table[1:] * 2.0 ** (table[0, 0] - table[0, 1])
             kept, a = 2.0 ** ((given["at"] - newest) / half_life_s), given["a"].astype(np.float32).astype(float)
@@ -151,13 +143,14 @@ def test_what_decays_goes_by_event_time_however_many_workers() -> None:
                 np.testing.assert_allclose(
                     sums[bucket(name, colour)], [kept[its].sum(), (kept * x)[its].sum()], rtol=1e-8
                 )
-        assert fitted.predict({"a": 1.5, "colour": "red"})["prediction"] > 0  # a request needs no time
+    fitted = streamtrain.fit(TIMED, given)
+    assert fitted.predict({"a": 1.5, "colour": "red"})["prediction"] > 0  # a request needs no time
 
 
 @pytest.mark.parametrize("growth", ["off", 4000])
 def test_a_few_wrong_times_age_nothing(growth: str | int) -> None:
-    """A row in a hundred of the year 2100 or later, beside some late ones. In a batch of one row, with which a lineage
-    begins, such a time cannot be told: what was counted goes, and the next round begins anew."""
+    """A row in a hundred of the year 2100 or later, beside some late ones. In a lineage's first batch, of one row, such
+    a time is not noticed: what was counted goes, and the next round begins anew."""
     given, random = rows(), np.random.default_rng(5)
     job = {**TIMED, "train": {**TIMED["train"], "batch_growth": growth}}
     given["at"] = np.sort(random.integers(1_700_000_000, 1_700_003_000, ROWS))
@@ -200,7 +193,7 @@ def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
 
 
 @over(
-    ("tables", "told"),
+    ("tables", "message"),
     [
         ({"t": {"target_mean": "colou"}}, "expected a column that stands before it, got 'colou'; did you mean"),
         ({"t": {"target_mean": "y"}}, "which is the label"),
@@ -213,21 +206,20 @@ def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
         ({"t": {"quantile_bins": "a", "bins": 1}}, "bins: expected a whole number from 2"),
         ({"t": {"robust_scale": "a", "buckets": 4}}, "buckets: only a category"),
         ({"t": {"count": "colour", "half_life": "1h"}}, 'a column with role = "event_time" beside it, got none'),
-        ({"t": {"count": "colour", "half_life": "1 hour"}}, 'half_life: expected a duration of at least 1s such as'),
+        ({"t": {"count": "colour", "half_life": "1 hour"}}, "half_life: expected a duration of at least 1s such as"),
         ({"t": {"total": "colour", "by": "colour"}}, "expected columns that hold a number, got colour, which holds"),
         ({"t": {"count": "colour"}, "u": {"log1p": "t"}}, "got t, which has state: the model makes it, behind all"),
         ({"t": {"count": "colour"}, "a": {"log1p": "a"}}, "expected a name of its own, got 'a' again"),
         ({"t{1..2}": {"count": "colour"}, "t2": {"log1p": "a"}}, "expected a name of its own, got 't2' again"),
     ],
 )
-def test_mistakes_are_told(tables: dict[str, Any], told: str) -> None:
+def test_mistakes(tables: dict[str, Any], message: str) -> None:
     with pytest.raises(UserMistake) as raised:
         streamtrain.fit({**JOB, "transforms": tables}, rows(10))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_classes_have_no_mean() -> None:
-    classes = {**JOB["columns"], "y": {"role": "label", "classes": 3}}
-    model = {"loss": "softmax_cross_entropy"}
+    columns = {**COLUMNS, "y": {"role": "label", "classes": 3}}
     with pytest.raises(UserMistake, match=r"transforms\.rate: expected a label that is a number, or 0 or 1"):
-        streamtrain.fit({**JOB, "columns": classes, "model": model}, rows(10))
+        streamtrain.fit({**JOB, "columns": columns, "model": {"loss": "softmax_cross_entropy"}}, rows(10))

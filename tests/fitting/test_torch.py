@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ import streamtrain
 from streamtrain.compute.module_spec import COUNTERS
 from streamtrain.errors import StreamtrainError, UserMistake
 from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import workers
+from tests.fitting.left import Deaths, killing_a_worker, workers
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 nn = torch.nn
@@ -34,19 +31,9 @@ def net(inputs: Any) -> Any:
 
 def test_a_worker_that_is_killed_costs_nothing() -> None:
     """Random numbers, running moments and counts are those of the batch, whoever trains it."""
-    given = columns(12_000)
-    killed = threading.Event()
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for number, row in enumerate(dicts(given)):
-            if number == 9_000 and not killed.is_set():
-                os.kill(workers()[0], signal.SIGKILL)
-                killed.set()
-            yield row
-
-    fitted = streamtrain.fit(GIVEN, rows(), module=net)
-    again = streamtrain.fit(GIVEN, given, module=net)
-    assert killed.is_set() and same_bits(fitted, again)
+    given, died = columns(12_000), Deaths()
+    fitted = streamtrain.fit(GIVEN, killing_a_worker(dicts(given), 9_000), module=net, on_event=died)
+    assert "SIGKILL" in died and same_bits(fitted, streamtrain.fit(GIVEN, given, module=net))
     assert fitted.statistics[COUNTERS].sum() > 100
     figures = fitted.manifest.metrics["window"]
     assert figures["accuracy"] > 0.85, figures
@@ -62,9 +49,9 @@ def test_a_state_goes_in_and_out() -> None:
     first = streamtrain.fit(GIVEN, given, module=net)
     module = net(streamtrain.integrations.torch.Inputs(4, 1, {}))
     load_snapshot(module, first)
-    held = state_dict(first)
-    assert held.keys() == module.state_dict().keys()
-    assert all(torch.equal(held[name], tensor) for name, tensor in module.state_dict().items())
+    ours = state_dict(first)
+    assert ours.keys() == module.state_dict().keys()
+    assert all(torch.equal(ours[name], tensor) for name, tensor in module.state_dict().items())
     before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     second = streamtrain.fit(GIVEN, given, module=module)
     assert all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())

@@ -1,4 +1,4 @@
-"""A category's vocabulary over `fit`: who has an id after some rounds, however many workers; what is forgotten."""
+"""A category's vocabulary over `fit`: the values with an id after some rounds, however many workers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def rows(seed: int = 1, count: int = ROWS) -> dict[str, Any]:
 
 
 def hash_of(text: str) -> int:
-    found = int(_native.murmur3(text.encode(), hash_seed("id"), 64))
-    return found - (1 << 64) if found >> 63 else found
+    return int(np.uint64(_native.murmur3(text.encode(), hash_seed("id"), 64)).astype(np.int64))
 
 
 def holders(fitted: Any) -> list[list[int]]:
@@ -61,7 +60,6 @@ def test_a_vocabulary_does_not_depend_on_the_number_of_workers() -> None:
 
 
 def test_ids_are_of_those_counted_often_enough() -> None:
-    """With room for all, counts are exact."""
     given = rows()
     fitted = streamtrain.fit(job({"capacity": 5000, "admit": 3}), given)
     seen = Counter(hash_of(each) for each in given["id"].tolist())
@@ -84,35 +82,30 @@ def test_a_full_vocabulary_holds_the_most_counted_and_says_how_many_it_lost() ->
     assert fitted.manifest.metrics["evicted"]["id"] > 0
 
 
-def forgetting(**more: Any) -> tuple[Any, Any]:
-    """Before and after a day in which none of the values of the first half is seen."""
+def test_a_value_that_was_not_seen_for_long_is_forgotten() -> None:
+    """After a day in which none of the values of the first half is seen."""
     half = {"id": np.array(["old"] * 512), "y": np.arange(512) % 2, "at": np.full(512, 1_700_000_000)}
     later = {"id": np.array(["new"] * 512), "y": np.arange(512) % 2, "at": np.full(512, 1_700_086_400)}
     both = {name: np.concatenate([half[name], later[name]]) for name in half}
-    given = job({"capacity": 8, "evict": "1h", **more}, **TIMES)
-    return streamtrain.fit(given, half), streamtrain.fit(given, both)
-
-
-def test_what_was_not_seen_for_long_is_forgotten() -> None:
-    before, after = forgetting()
+    before, after = (streamtrain.fit(job({"capacity": 8, "evict": "1h"}, **TIMES), each) for each in (half, both))
     assert holders(before)[0][0] == hash_of("old") and before.parameters["id.embedding"][1].any()
     assert hash_of("old") not in [value for value, *_ in holders(after)]
     assert after.manifest.metrics["evicted"] == {"id": 1}
     asked = [{"id": each} for each in ("old", "never seen")]
     one, other = (each["prediction"] for each in after.predict(asked))
-    assert one == other   # both read the row of all others
+    assert one == other  # both read the row of all others
     assert [value for value, count, _ in holders(after) if count] == [hash_of("new")]
 
 
 def test_a_few_wrong_times_forget_nothing() -> None:
-    given = {**rows(), "at": np.full(ROWS, 1_700_000_000)}
-    wanted = holders(streamtrain.fit(job({"capacity": 5000, "evict": "1h"}, **TIMES), given))
+    given, tables = {**rows(), "at": np.full(ROWS, 1_700_000_000)}, job({"capacity": 5000, "evict": "1h"}, **TIMES)
+    before = holders(streamtrain.fit(tables, given))
     given["at"][::50] += 10**9
-    assert holders(streamtrain.fit(job({"capacity": 5000, "evict": "1h"}, **TIMES), given)) == wanted
+    assert holders(streamtrain.fit(tables, given)) == before
 
 
 @over(
-    ("column", "told"),
+    ("column", "message"),
     [
         ({"vocabulary": {"capacity": 0}}, "vocabulary.capacity: expected a whole number from 1"),
         ({"vocabulary": {}}, "vocabulary.capacity: missing"),
@@ -122,9 +115,9 @@ def test_a_few_wrong_times_forget_nothing() -> None:
         ({"vocabulary": {"capacity": 3, "evict": "1h"}}, 'evict: expected a column with role = "event_time"'),
     ],
 )
-def test_mistakes_are_told(column: dict[str, Any], told: str) -> None:
+def test_mistakes(column: dict[str, Any], message: str) -> None:
     given = job({"capacity": 3})
     given["columns"]["id"] = {"kind": "category", **column}
     with pytest.raises(UserMistake) as raised:
         streamtrain.fit(given, rows(count=10))
-    assert told in str(raised.value)
+    assert message in str(raised.value)

@@ -15,10 +15,8 @@ COLUMNS = {"rounds": ROUND_DTYPE, "slots": SLOT_DTYPE, "ranges": RANGE_DTYPE}
 
 
 def paths(document: Any, at: Path = (), whole: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """Every leaf. Of a column of structs: every field of its middle one; of a list: its first and last item.
-
-    Fields named in `whole` are not gone into.
-    """
+    """Every leaf: of a column of structs each field of the middle one, of a list the first and last item; fields named
+    in `whole` are leaves."""
     if at and at[-1] in whole:
         yield at
     elif isinstance(document, dict):
@@ -46,19 +44,15 @@ def changed(value: Any) -> Any:
     """Another value of the same type, as little different as can be."""
     if isinstance(value, bool):
         return not value
-    if isinstance(value, int):
-        return value + 1
-    if isinstance(value, float):
-        return value + 0.5
+    if isinstance(value, int | float):
+        return value + (1 if isinstance(value, int) else 0.5)
     if isinstance(value, dict):
         return {**value, ADDED: 1}
     if isinstance(value, bytes):
         return bytes([value[0] ^ 1]) + value[1:] if value else b"x"
     if isinstance(value, str):
         return _changed_text(value)
-    if value is None:
-        return 1
-    return [*value, 1]
+    return 1 if value is None else [*value, 1]
 
 
 def _changed_text(text: str) -> str:
@@ -72,16 +66,10 @@ def _changed_text(text: str) -> str:
 
 
 def put(document: Any, path: Path, change: Callable[[Any], Any] = changed) -> None:
-    """Changes the leaf at `path` in place."""
     if len(path) == 3 and path[0] in COLUMNS and isinstance(document[path[0]], bytes):
         column = np.frombuffer(document[path[0]], COLUMNS[path[0]]).copy()
-        cell = column[path[1]][path[2]]
-        if np.ndim(cell):
-            column[path[2]][path[1]][0] = 1
-        elif np.issubdtype(column[path[2]].dtype, np.floating):
-            column[path[2]][path[1]] += 0.5
-        else:
-            column[path[2]][path[1]] = (int(cell) + 1) % 256 if column[path[2]].dtype.itemsize == 1 else int(cell) + 1
+        cells = column[path[2]]
+        cells[path[1]] = changed(cells[path[1]].item()) if cells.ndim == 1 else 1
         document[path[0]] = column.tobytes()
         return
     *way, last = path
@@ -95,5 +83,9 @@ def put(document: Any, path: Path, change: Callable[[Any], Any] = changed) -> No
         document[last] = change(document[last])
 
 
-def told(path: Path) -> str:
-    return ".".join(map(str, path))
+def variants(value: Any, read: Callable[[Any], Any], write: Callable[[Any], Any]) -> Iterator[tuple[Path, Any]]:
+    """Changes each leaf of a text or bytes, by its path."""
+    for path in paths(read(value)):
+        document = read(value)
+        put(document, path)
+        yield path, write(document)

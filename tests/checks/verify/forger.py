@@ -1,21 +1,20 @@
-"""Changes one thing in a job's topics and mends all that follows from it mechanically: digests, parents, chain.
-
-What is left wrong is only what the change means.
-"""
+"""Changes one thing in a job's topics and mends all that follows mechanically: digests, parents, chain."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgpack
+import numpy as np
 
 from streamtrain.errors import StreamtrainError
 from streamtrain.job.job import settings_digest
 from streamtrain.kafka.clients import Message
 from streamtrain.topics import rounds, shelves
+from streamtrain.topics.rounds import RANGE_DTYPE, SLOT_DTYPE
 from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.topic import sha256
 from tests.checks.verify.topics_in_memory import Written
@@ -28,18 +27,28 @@ def unpacked(value: bytes | None) -> Any:
 
 
 def packed(document: Any) -> bytes:
-    made: bytes = msgpack.packb(document, use_bin_type=True)
-    return made
+    return msgpack.packb(document, use_bin_type=True)
+
+
+def tables(document: Any) -> tuple[Any, Any]:
+    """The ranges and slots of a round log, to change and to put back."""
+    return np.frombuffer(document["ranges"], RANGE_DTYPE).copy(), np.frombuffer(document["slots"], SLOT_DTYPE).copy()
+
+
+def put_tables(document: Any, ranges: Any, slots: Any) -> None:
+    document |= {"ranges": ranges.tobytes(), "slots": slots.tobytes()}
 
 
 def copied(written: Written) -> Written:
-    """With lists of its own; messages are never changed in place."""
-    other = Written(written.job, {}, dict(written.topic_ids), written.clock_ms)
-    for key, partitions in written.partitions.items():
-        other.partitions[key] = [
-            type(partition)(partition.low, partition.end, list(partition.messages)) for partition in partitions
-        ]
-    return other
+    """A copy with lists of its own; messages are never changed in place."""
+    partitions = {
+        key: [replace(each, messages=[*each.messages]) for each in found] for key, found in written.partitions.items()
+    }
+    return replace(written, partitions=partitions, topic_ids=dict(written.topic_ids))
+
+
+def edited(written: Written, version: int, edit: Edit) -> Written:
+    return Forger(written, {version: edit}, {version: edit}).forged()
 
 
 @dataclass
@@ -116,14 +125,14 @@ class Forger:
             entry[3] = self._digests.get(entry[3], entry[3])
 
     def _mend_others(self) -> None:
-        """What names snapshots elsewhere."""
+        """Mends the digests of snapshots in control and in predictions."""
         for message in self._messages("control", lambda key: key == b"newest"):
             document = unpacked(message.value)
             document["digest"] = self._digests.get(document["digest"], document["digest"])
             self._replace("control", message, packed(document))
-        told = {old.hex().encode(): new.hex().encode() for old, new in self._digests.items()}
+        digests = {old.hex().encode(): new.hex().encode() for old, new in self._digests.items()}
         for partition in self._made.partitions["predictions"]:
             partition.messages = [
-                message._replace(headers=[(name, told.get(value or b"", value)) for name, value in message.headers])
+                message._replace(headers=[(name, digests.get(value or b"", value)) for name, value in message.headers])
                 for message in partition.messages
             ]

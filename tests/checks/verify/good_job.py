@@ -69,38 +69,31 @@ class GoodJob:
 
     written: Written = field(default_factory=lambda: Written.empty("good", records=2, requests=2, predictions=2))
     clean: bool = False  # good rows alone
-    job: Job = field(default_factory=lambda: Job.parse(JOB.format(**SETTINGS)))
 
     def __post_init__(self) -> None:
-        self.admin: Any = Admin(self.written)
-        self.origin = TopicOrigin(self.job, {}, self.admin)
         self._runs = 0
         self.located: dict[int, Located] = {}
         self._states: dict[int, Any] = {}
         self._rows = 0
-        self._use(self.job)
+        self.use()
+        self.origin = TopicOrigin(self.job, {}, Admin(self.written))
 
     def use(self, **changes: str) -> None:
         """Another job file from the next start on."""
-        self._use(Job.parse(JOB.format(**{**SETTINGS, **changes})))
-
-    def _use(self, job: Job) -> None:
-        self.job = job
+        self.job = job = Job.parse(JOB.format(**SETTINGS | changes))
         model = Model(job.model_spec())
         self._layout = model.layout.published(job.train.workers)
         self._state = np.zeros(self._layout.state_bytes, np.uint8)
         initial = model.initial_state(0)
         self._state[: len(initial)] = initial
 
-    # -- records ------------------------------------------------------------------------------------------------------
-
     def row(self, **changes: Any) -> dict[str, Any]:
         self._rows += 1
         return {"x": self._rows / 7, "z": 1.0, "at": 1_700_000_000_000 + self._rows, "y": self._rows % 2, **changes}
 
     def produce(self, count: int = 12, partitions: Iterable[int] | None = None, bad: bool = True) -> None:
-        """To each partition: single rows, one record of many rows, bad ones, filtered ones, a tombstone, holes; without
-        `bad` ones single rows alone."""
+        """Writes to each partition single rows, and with `bad` a record of many rows, bad ones, filtered ones, a
+        tombstone and holes."""
         if self.clean:
             for index in range(count):
                 self.record(self.row(), index % 2)
@@ -118,18 +111,21 @@ class GoodJob:
             self.written.skip("records", 2, partition)
             self.record(self.row(), partition)
 
+    def more(self, count: int = 12, bad: bool = True, partitions: Iterable[int] | None = None, **train: Any) -> None:
+        """Records to each partition, and a publication of them."""
+        self.produce(count, partitions, bad)
+        self.train(**train)
+
     def record(self, document: Any, partition: int, key: bytes | None = None) -> None:
         self.written.append("records", msgpack.packb(document), key, partition=partition)
 
     def add_partition(self) -> None:
         self.written.partitions["records"].append(Partition())
 
-    # -- runs ---------------------------------------------------------------------------------------------------------
-
     def begin(
         self, restore: int | None = None, fresh: bool = False, accept_gap: bool = False, damaged: str | None = None,
         imports: GoodJob | None = None, positions: str = "beginning",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """A run that goes on, or begins a lineage; a fresh one passes over a `damaged` shelf. It may be an import of
         another job's newest snapshot."""
         self._runs += 1
@@ -157,15 +153,16 @@ class GoodJob:
 
     def _import(self, other: GoodJob, positions: str) -> None:
         found = other.located[max(other.located)]
-        of, here = Imported(other.job.name, *_named(found), "far", positions), self.origin.begin()
+        manifest = found.manifest
+        of = Imported(other.job.name, manifest.version, found.digest, manifest.lineage, "far", positions)
         self._state = other._state.copy()
-        kept = found.manifest.positions, found.manifest.gaps
-        self.lineage = imported_lineage(found.manifest, of, *(kept if positions == "keep" else here))
+        kept = (manifest.positions, manifest.gaps) if positions == "keep" else self.origin.begin()
+        self.lineage = imported_lineage(manifest, of, *kept)
 
     def train(
         self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0,
         scores: Mapping[str, Any] | None = None, held_out: Mapping[str, Any] | None = None, passes: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Every record there is, in one publication. `scores`: further metrics, where the job ends early by them."""
         self._ingest.read(self.written.partitions["records"])
         columns, letters = self._ingest.publish(closed_by, rejected)
@@ -197,8 +194,6 @@ class GoodJob:
         end = RunEnd(self.run, exit_code, "done", self.written.clock_ms)
         self.written.transaction([("control", control.end_message(end))])
 
-    # -- predictions --------------------------------------------------------------------------------------------------
-
     def predict(self, count: int = 6) -> None:
         """Requests and their answers, one of them an error."""
         located = self.located[max(self.located)]
@@ -223,17 +218,12 @@ class GoodJob:
             self.written.skip("predictions", 1, partition)
 
 
-def _named(located: Located) -> tuple[int, bytes, str]:
-    return located.manifest.version, located.digest, located.manifest.lineage
-
-
 def imported_job(positions: str = "beginning") -> GoodJob:
     """A history that begins with an import of another's, is trained on, restored and begun anew."""
     other = GoodJob(clean=True)
     other.begin()
     for _ in range(3):
-        other.produce()
-        other.train()
+        other.more()
     made = GoodJob(clean=True)
     if positions == "keep":
         made.written.partitions["records"] = deepcopy(other.written.partitions["records"])
@@ -242,40 +232,33 @@ def imported_job(positions: str = "beginning") -> GoodJob:
     first = max(made.located)
     for start in ({}, {}, {"restore": first + 1}, {"fresh": True}):
         made.begin(**start)
-        made.produce()
-        made.train()
+        made.more()
     return made
 
 
 def good_job() -> GoodJob:
-    """The whole history."""
     made = GoodJob()
     made.produce()
     made.begin()
     made.train()
-    made.produce()
-    made.train(rejected=1)
-    made.produce(20, bad=False)
-    made.train()
+    made.more(rejected=1)
+    made.more(20, bad=False)
     made.predict()
-    made.produce(3)
-    made.train(CloseReason.END, deaths=1)
+    made.more(3, closed_by=CloseReason.END, deaths=1)
     made.end()
     made.add_partition()
     made.produce(5)
     made.begin()
     made.train()
     made.predict()
-    made.produce(4)
-    made.train(deaths=2)
+    made.more(4, deaths=2)
     made.produce(4, bad=False)
     made.begin()
     made.train()
     made.end(130)
     made.begin(restore=7)
     for _ in range(3):
-        made.produce(6, bad=False)
-        made.train()
+        made.more(6, bad=False)
         made.predict()
     made.end()
     made.produce(9, bad=False)
@@ -288,20 +271,18 @@ def good_job() -> GoodJob:
         made.produce(4)
     with patch.object(rounds, "MESSAGE_BYTES", 1_700):  # a log in parts
         made.train()
-    made.produce(4, partitions=[0, 2])
-    made.train()
+    made.more(4, partitions=[0, 2])
     made.end()
     return made
 
 
 def clean_job() -> GoodJob:
-    """A short history without dead letters and predictions, in which nothing but the fold can tell."""
+    """A short history without dead letters and predictions, in which only the fold can find a forgery."""
     made = GoodJob(clean=True)
     for start in ({}, {}, {"restore": 4}):
         made.begin(**start)
         for _ in range(3):
-            made.produce()
-            made.train()
+            made.more()
     return made
 
 
@@ -310,6 +291,3 @@ def compacted(made: GoodJob) -> GoodJob:
     made.written.compact("snapshots")
     made.written.compact("control")
     return made
-
-
-__all__ = ["GoodJob", "clean_job", "compacted", "good_job", "imported_job"]

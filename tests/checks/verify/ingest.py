@@ -29,14 +29,11 @@ class _Slot:
     ranges: list[Any] = field(default_factory=list)
 
 
-def joined(letters: list[DeadLetter]) -> list[DeadLetter]:
-    """One for each record."""
-    records: dict[tuple[int, int], DeadLetter] = {}
+def of_records(letters: list[DeadLetter]) -> list[DeadLetter]:
+    records: dict[tuple[int, int], list[DeadLetter]] = {}
     for letter in letters:
-        before = records.get((letter.partition, letter.offset))
-        whole = letter if before is None else replace(before, rows=before.rows + letter.rows)
-        records[letter.partition, letter.offset] = whole
-    return list(records.values())
+        records.setdefault((letter.partition, letter.offset), []).append(letter)
+    return [replace(each[0], rows=sum((part.rows for part in each), ())) for each in records.values()]
 
 
 class Ingest:
@@ -59,23 +56,20 @@ class Ingest:
         """All there is, `turn` records of a partition at a time, up to the partitions' ends."""
         while len(self._positions) < len(partitions):
             self._positions.append(Position(0))
-        waiting = [self._after(number, partition) for number, partition in enumerate(partitions)]
+        waiting = [
+            [message for message in partition.messages if message.offset >= position.offset]
+            for partition, position in zip(partitions, self._positions, strict=False)
+        ]
         while any(waiting):
             for number, messages in enumerate(waiting):
                 for message in messages[:turn]:
                     self._take(message)
                 waiting[number] = messages[turn:]
         for number, partition in enumerate(partitions):
-            self._move_to(number, partition.end)
-
-    def _after(self, number: int, partition: Partition) -> list[Message]:
-        return [message for message in partition.messages if message.offset >= self._positions[number].offset]
-
-    def _move_to(self, number: int, offset: int) -> None:
-        if offset > self._positions[number].offset:
-            part = self._range(number)
-            part["to_offset"], part["to_row"] = offset, 0
-            self._positions[number] = Position(offset)
+            if partition.end > self._positions[number].offset:
+                part = self._range(number)
+                part["to_offset"], part["to_row"] = partition.end, 0
+                self._positions[number] = Position(partition.end)
 
     def _range(self, number: int) -> Any:
         if self._slot is None:
@@ -85,8 +79,8 @@ class Ingest:
         if not ranges or ranges[-1]["partition"] != number:
             part = np.zeros(1, RANGE_DTYPE)[0]
             part["partition"], part["record_rows"] = number, -1
-            part["from_offset"], part["from_row"] = self._positions[number]
-            part["to_offset"], part["to_row"] = self._positions[number]
+            for end in ("from", "to"):
+                part[f"{end}_offset"], part[f"{end}_row"] = self._positions[number]
             ranges.append(part)
         return ranges[-1]
 
@@ -127,14 +121,10 @@ class Ingest:
         self._positions[message.partition] = Position(message.offset + 1)
 
     def _report(self, message: Message, dead_rows: Any) -> None:
-        rows = tuple(DeadRange(*dead[:4]) for dead in dead_rows)
         assert self._slot is not None and message.value is not None
-        self._letters.append(
-            DeadLetter(
-                self._topic, message.partition, message.offset, rows, self._run, self._slot.round,
-                message.key, message.value, len(message.value),
-            )
-        )  # fmt: skip
+        rows, run = tuple(DeadRange(*dead[:4]) for dead in dead_rows), (self._run, self._slot.round)
+        record = message.key, message.value, len(message.value)
+        self._letters.append(DeadLetter(self._topic, message.partition, message.offset, rows, *run, *record))
 
     def _open(self) -> list[_Slot]:
         return [slot for slot in self._closed if slot.round == self._round]
@@ -155,7 +145,7 @@ class Ingest:
         if self._open():
             self._round += 1
         closed, self._closed = self._closed, []
-        letters, self._letters = joined(self._letters), []
+        letters, self._letters = of_records(self._letters), []
         columns = Columns(*self._columns(closed, closed_by, rejected))
         self._next_slot += len(closed)
         return columns, letters
@@ -180,9 +170,8 @@ class Ingest:
             rounds[index]["slots"], rounds[index]["workers"] = len(mine), self._workers
             rounds[index]["closed_by"] = CloseReason.FULL if full else closed_by
             rounds[index]["statistics_pass"] = number == 0
-            rounds[index]["newest_event_ms"] = (
-                events if events >= 0 else max(closed[at].newest_timestamp_ms for at in mine)
-            )
+            timestamps = [closed[at].newest_timestamp_ms for at in mine]
+            rounds[index]["newest_event_ms"] = events if events >= 0 else max(timestamps)
         yield rounds
         yield slots
         yield np.array([part for slot in closed for part in slot.ranges], RANGE_DTYPE)

@@ -1,8 +1,7 @@
-"""`verify` counts early stopping again: whatever a publication tells of it that does not follow is found."""
+"""`verify` counts early stopping again, and finds whatever a publication says of it that does not follow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.verify import check_topics
 from tests.checks.verify.fields import Path, paths, put
-from tests.checks.verify.forger import Forger, unpacked
+from tests.checks.verify.forger import Forger, edited, unpacked
 from tests.checks.verify.good_job import GoodJob, compacted
 from tests.checks.verify.topics_in_memory import Written
 
@@ -23,11 +22,6 @@ epochs = 9
 SCORES = (0.5, 0.4, 0.45, 0.3, 0.35, 0.36)
 
 
-def window(score: float, number: int) -> dict[str, Any]:
-    """One that has closed."""
-    return {"window": {"log_loss": score, "rows": 10_000 + number}}
-
-
 def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None) -> GoodJob:
     made = GoodJob(clean=True)
     made.use(early=settings)
@@ -37,17 +31,17 @@ def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None) -> Go
         for publication in range(2):
             made.produce()
             number, score = next(scores)
-            judged = {"window": {"rows": 5}, **({"held_out": {"log_loss": score}} if publication else {})}
-            given = window(score, number) if held_out is None else judged
-            made.train(scores=given, held_out=held_out, passes=publication)
+            scored = {"window": {"rows": 5}, **({"held_out": {"log_loss": score}} if publication else {})}
+            closed = {"window": {"log_loss": score, "rows": 10_000 + number}}
+            made.train(scores=closed if held_out is None else scored, held_out=held_out, passes=publication)
     return made
 
 
 def found(written: Written) -> Check | None:
-    """In what `verify` says of it."""
     return next((check for check in check_topics(written.topics()).checks if check.name == "early stopping"), None)
 
 
+BLOCK = ("metrics", "early_stopping")
 HELD_OUT = {"identity": "files:abc", "rows": 700}
 BY_FILES = EARLY + 'held_out = { files = ["held.csv"] }\n'
 CASES = {"windows": (EARLY, None), "rows held out": (BY_FILES, HELD_OUT)}
@@ -75,32 +69,32 @@ ELSEWHERE = [("rows held out", 2), ("windows", 5), ("rows held out", 7)]
     ("case", "version"), [*WHERE, *(pytest.param(*each, marks=pytest.mark.full) for each in ELSEWHERE)]
 )
 def test_whatever_else_it_tells_is_found(case: str, version: int) -> None:
-    """In manifest and round log alike, so that nothing but the counts speaks against it; of the first that is judged,
-    of one in a run that went on, and of one behind a restore."""
+    """In manifest and round log alike, so that only the counts speak against it: in the first evaluation, in a run that
+    went on, and after a restore."""
     written = trained(*CASES[case]).written
-    for path in told_paths(written, version):
-        forged = both(written, version, path)
-        check = found(forged)
+    logs = [unpacked(each.value) for each in written.partitions["rounds"][0].messages]
+    ours = [path for log in logs if log["version"] == version for path in paths(log) if path[:2] == BLOCK]
+    assert ours
+    for path in ours:
+        check = found(edited(written, version, lambda document, path=path: put(document, path)))
         assert check is not None and check.problems, f"not found: {path}"
         assert all(f"snapshot {version}" in each or f"snapshot {version + 1}" in each for each in check.problems)
 
 
-def test_settings_that_say_nothing_of_it_are_found() -> None:
-    """And the other way round."""
+def test_metrics_that_do_not_fit_the_settings_are_found() -> None:
     for early, metrics in (("", {"early_stopping": {"epochs": 0}}), (EARLY, {})):
         made = GoodJob(clean=True)
         made.use(early=early)
         made.begin()
         for _ in range(2):
-            made.produce()
-            made.train()
+            made.more()
         version = max(made.located)
 
         def edit(document: dict[str, Any], metrics: dict[str, Any] = metrics) -> None:
             document["metrics"].pop("early_stopping", None)
             document["metrics"] |= metrics
 
-        check = found(Forger(made.written, manifests={version: edit}, logs={version: edit}).forged())
+        check = found(edited(made.written, version, edit))
         assert check is not None and len(check.problems) == 1 and f"snapshot {version}: " in check.problems[0]
 
 
@@ -110,7 +104,7 @@ def test_figures_of_rows_held_out_stand_where_it_was_judged_and_nowhere_else(ver
         if document["metrics"].pop("held_out", None) is None:
             document["metrics"]["held_out"] = {"log_loss": 0.1}
 
-    check = found(Forger(trained(*CASES["rows held out"]).written, {version: edit}, {version: edit}).forged())
+    check = found(edited(trained(*CASES["rows held out"]).written, version, edit))
     assert check is not None and any("of rows held out" in each for each in check.problems)
 
 
@@ -123,19 +117,3 @@ def test_what_is_of_another_type_is_a_finding_and_never_an_exception(at: Path, v
     written = trained(*CASES["rows held out"]).written
     for forgery in ({"manifests": {2: edit}, "logs": {2: edit}}, {"manifests": {2: edit}}, {"logs": {2: edit}}):
         assert not check_topics(Forger(written, **forgery).forged().topics()).ok
-
-
-def told_paths(written: Written, version: int) -> Iterator[Path]:
-    for message in written.partitions["rounds"][0].messages:
-        document = unpacked(message.value)
-        if document["version"] == version:
-            yield from (path for path in paths(document) if path[:2] == ("metrics", "early_stopping"))
-            return
-    raise AssertionError(f"no round log of snapshot {version}")
-
-
-def both(written: Written, version: int, path: Path) -> Written:
-    def edit(document: Any) -> None:
-        put(document, path)
-
-    return Forger(written, manifests={version: edit}, logs={version: edit}).forged()

@@ -15,9 +15,8 @@ from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile, found_files
-from streamtrain.topics.rounds import RANGE_DTYPE, SLOT_DTYPE
-from tests.checks.verify.forger import Forger, copied, unpacked
-from tests.checks.verify.forgery_table import messages, versions
+from tests.checks.verify.forger import Forger, copied, tables, unpacked
+from tests.checks.verify.forgeries import messages, recounted, versions
 from tests.checks.verify.test_forging_on_kafka import read
 from tests.checks.verify.topics_in_memory import Written
 from tests.e2e import threaded
@@ -26,6 +25,12 @@ from tests.fitting.test_files import written as file_of
 
 pytestmark = pytest.mark.kafka
 ROWS = (900, 900)  # of each file
+LESS = {
+    "ranges": {"trained": -1},
+    "slots": {"trained": -1, "rows": -1},
+    "manifests": {"counts.trained": -1, "rows_seen": -1},
+}
+Forge = Callable[[Written], Written]
 
 
 @pytest.fixture(scope="module")
@@ -46,98 +51,30 @@ def checked(made: Written, files: list[FoundFile], fast: bool = False) -> Report
     return check_topics(replace(made.topics(), files=GivenFiles(files) if files else None), fast)
 
 
-Edit = Callable[[Any, Any], None]
+def ends_first(ranges: Any) -> Any:
+    """The range that ends the first file."""
+    return np.flatnonzero((ranges["partition"] == 0) & (ranges["to_offset"] == ROWS[0]) & (ranges["trained"] > 0))
 
 
-def edited_log(made: Written, version: int, edit: Edit, later: Callable[[Any], None]) -> Written:
-    """A log's ranges and slots changed; `later` of its manifest and those behind it."""
-
-    def log(document: Any) -> None:
-        ranges = np.frombuffer(document["ranges"], RANGE_DTYPE).copy()
-        slots = np.frombuffer(document["slots"], SLOT_DTYPE).copy()
-        edit(ranges, slots)
-        document["ranges"], document["slots"] = ranges.tobytes(), slots.tobytes()
-
-    behind = [each for each in versions(made) if each >= version]
-    return Forger(made, manifests=dict.fromkeys(behind, later), logs={version: log}).forged()
+def recount(**more: dict[str, int]) -> Forge:
+    """Changes the first range of a publication that begins and ends within a file, and all that counts it."""
+    return lambda made: recounted(made, versions(made)[1], lambda ranges: [0], **{**LESS, **more})
 
 
-def middle(made: Written) -> int:
-    """A publication whose log begins and ends within a file."""
-    return versions(made)[1]
-
-
-def a_row_is_claimed_twice(made: Written) -> Written:
-    """By the range behind the one that trained it too, with all that counts it."""
-
-    def edit(ranges: Any, slots: Any) -> None:
-        ranges["from_offset"][0] -= 1
-        for table in (ranges, slots):
-            table["filtered"][0] += 1
-
-    def later(document: Any) -> None:
-        document["counts"]["filtered"] += 1
-
-    return edited_log(made, middle(made), edit, later)
-
-
-def a_gap_of_rows(made: Written) -> Written:
-    """The first row of a range is left out, of all that counts it too."""
-
-    def edit(ranges: Any, slots: Any) -> None:
-        ranges["from_offset"][0] += 1
-        for name, table in (("trained", ranges), ("trained", slots), ("rows", slots)):
-            table[name][0] -= 1
-
-    def later(document: Any) -> None:
-        document["counts"]["trained"] -= 1
-        document["rows_seen"] -= 1
-
-    return edited_log(made, middle(made), edit, later)
-
-
-def a_row_within_a_range_is_not_trained(made: Written) -> Written:
-    def edit(ranges: Any, slots: Any) -> None:
-        for table, name in ((ranges, "trained"), (slots, "trained"), (slots, "rows")):
-            table[name][0] -= 1
-
-    def later(document: Any) -> None:
-        document["counts"]["trained"] -= 1
-        document["rows_seen"] -= 1
-
-    return edited_log(made, middle(made), edit, later)
-
-
-def the_rest_of_the_first_file_is_left(made: Written) -> Written:
+def leave_the_rest_of_the_first_file(made: Written) -> Written:
     """Its last row is in no range, and all that counts it says so: the next file is read all the same."""
     logs = [unpacked(message.value) for message in messages(made, "rounds")]
-    found = next(log["version"] for log in logs if _ends_first(np.frombuffer(log["ranges"], RANGE_DTYPE)).any())
-
-    def edit(ranges: Any, slots: Any) -> None:
-        (index,) = np.flatnonzero(_ends_first(ranges))
-        slot = int(np.searchsorted(np.cumsum(slots["range_count"]), index, side="right"))
-        ranges["to_offset"][index] -= 1
-        ranges["records"][index] -= ranges["records"][index] == ROWS[0]
-        for table, at, name in ((ranges, index, "trained"), (slots, slot, "trained"), (slots, slot, "rows")):
-            table[name][at] -= 1
-
-    def later(document: Any) -> None:
-        document["counts"]["trained"] -= 1
-        document["rows_seen"] -= 1
-        document["positions"]["partitions"][0][0] -= 1
-
-    return edited_log(made, found, edit, later)
+    found = next(log["version"] for log in logs if len(ends_first(tables(log)[0])))
+    of_ranges = {"to_offset": -1, "trained": -1}
+    of_manifests = {"positions.partitions.0.0": -1, **LESS["manifests"]}
+    return recounted(made, found, ends_first, **{**LESS, "ranges": of_ranges, "manifests": of_manifests})
 
 
-def _ends_first(ranges: Any) -> Any:
-    return (ranges["partition"] == 0) & (ranges["to_offset"] == ROWS[0]) & (ranges["trained"] > 0)
-
-
-def files_told(made: Written, change: Callable[[list[Any]], None], consistent: bool) -> Written:
-    """The files that each manifest tells of, changed; `consistent`: what names them by their digests follows."""
+def with_files(made: Written, change: Callable[[list[Any]], None], consistent: bool) -> Written:
+    """Changes the files in each manifest; `consistent`: what names them by their digests follows."""
     identity: dict[str, str] = {}
 
-    def told(document: Any) -> None:
+    def manifest(document: Any) -> None:
         for gap in document["gaps"]:
             if "files" in gap:
                 before = gap["topic_id"][1]
@@ -153,7 +90,7 @@ def files_told(made: Written, change: Callable[[list[Any]], None], consistent: b
 
     found = [each.value for each in messages(made, "snapshots") if (each.key or b"").endswith(b"/m")]
     every = [unpacked(value)["version"] for value in found if value]
-    first = Forger(made, manifests=dict.fromkeys(every, told)).forged()  # the identity is known then
+    first = Forger(made, manifests=dict.fromkeys(every, manifest)).forged()  # the identity is known then
     if not consistent:
         return first
     return Forger(first, logs=dict.fromkeys(versions(made), log)).forged()
@@ -171,15 +108,18 @@ def shorter(files: list[Any]) -> None:
     files[0][2] -= 1
 
 
-FORGED: dict[str, tuple[Callable[[Written], Written], str, bool]] = {
-    "a row is claimed twice": (a_row_is_claimed_twice, "expected a range from", True),
-    "a gap of rows": (a_gap_of_rows, "expected a range from", True),
-    "a row within a range is not trained": (a_row_within_a_range_is_not_trained, "trained of the records are", False),
-    "the rest of the first file is left": (the_rest_of_the_first_file_is_left, "is left at row", True),
-    "digests are swapped": (lambda made: files_told(made, swap, False), "have the digests", True),
-    "a digest is another": (lambda made: files_told(made, another, False), "ab" * 32, True),
-    "digests are swapped everywhere": (lambda made: files_told(made, swap, True), "records are", False),
-    "a file is a row shorter": (lambda made: files_told(made, shorter, False), "up to row 900, and has 899", True),
+FILTERED = {"filtered": 1}
+CLAIM_TWICE = recount(ranges={"from_offset": -1, **FILTERED}, slots=FILTERED, manifests={"counts.filtered": 1})
+# name -> (forge, what is said, whether without the files too)
+FORGED: dict[str, tuple[Forge, str, bool]] = {
+    "a row is claimed twice": (CLAIM_TWICE, "expected a range from", True),
+    "a gap of rows": (recount(ranges={"from_offset": 1, "trained": -1}), "expected a range from", True),
+    "a row within a range is not trained": (recount(), "trained of the records are", False),
+    "the rest of the first file is left": (leave_the_rest_of_the_first_file, "is left at row", True),
+    "digests are swapped": (lambda made: with_files(made, swap, False), "have the digests", True),
+    "a digest is another": (lambda made: with_files(made, another, False), "ab" * 32, True),
+    "digests are swapped everywhere": (lambda made: with_files(made, swap, True), "records are", False),
+    "a file is a row shorter": (lambda made: with_files(made, shorter, False), "up to row 900, and has 899", True),
 }
 
 
@@ -195,10 +135,10 @@ def test_a_good_history_passes(history: tuple[Written, list[FoundFile]]) -> None
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forgery_is_named(history: tuple[Written, list[FoundFile]], name: str) -> None:
     made, files = history
-    forge, told, without_files = FORGED[name]
+    forge, words, without_files = FORGED[name]
     forged = forge(made)
     for given in (files, []) if without_files else (files,):
-        assert any(told in each for each in problems(forged, given)), problems(forged, given)
+        assert any(words in each for each in problems(forged, given)), problems(forged, given)
 
 
 def problems(made: Written, given: list[FoundFile]) -> list[str]:

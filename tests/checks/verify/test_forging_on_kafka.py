@@ -4,24 +4,24 @@ with every message at the offset it had; `streamtrain verify` finds there what i
 from __future__ import annotations
 
 import json
-import time
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from waiting import wait_for
 
 from streamtrain.checks.verify.reader import read_topics
 from streamtrain.checks.verify.topics import KEYS
-from streamtrain.kafka.clients import Message
 from streamtrain.topics.topic import job_topics
+from tests.checks.verify.forgeries import forged
 from tests.checks.verify.topics_in_memory import Partition, Written
-from tests.checks.verify.whole import FORGERIES
 from tests.e2e import threaded
 from tests.e2e.harness import LiveJob, rows
 
 pytestmark = pytest.mark.kafka
+SHORT = ("the newest log is missing", "a prediction is committed twice")
 FORGED = {
     "the newest log is missing": "rounds",
     "a tombstone in the round log": "rounds",
@@ -31,9 +31,6 @@ FORGED = {
 }
 
 
-SHORT = ("the newest log is missing", "a prediction is committed twice")
-
-
 @pytest.fixture
 def job(kafka, tmp_path: Path) -> LiveJob:
     """Trained in three publications, with dead letters; then asked, also for what cannot be answered."""
@@ -41,21 +38,16 @@ def job(kafka, tmp_path: Path) -> LiveJob:
     for seed in range(3):
         job.produce(200, seed)
         job.produce_values([b'{"x1": "n/a"}'] * 4, partition=0)
-        run = threaded.trained(job.path)
-        assert run.code == 0, run.errors
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-    for index, row in enumerate(rows(40)):
-        producer.produce(f"{job.name}.requests", json.dumps(row).encode(), key=b"%d" % index)
-    for bad in (b'{"x1": "n/a"}', b"{", b"", None, b'[{"x1": 1}, {"x1": "n/a"}]'):
-        producer.produce(f"{job.name}.requests", bad)
-    assert producer.flush(60) == 0
+        threaded.rows_after(job.path)
+    requests = [{"key": b"%d" % at, "value": json.dumps(row)} for at, row in enumerate(rows(40))]
+    requests += [{"value": bad} for bad in (b'{"x1": "n/a"}', b"{", b"", None, b'[{"x1": 1}, {"x1": "n/a"}]')]
+    job.produce_messages(requests, f"{job.name}.requests")
     assert job.here("predict", "--until-end").returncode == 0
     job.verified()
     return job
 
 
 def read(job: LiveJob) -> Written:
-    """All its topics as lists."""
     with read_topics(job.job) as topics:
         written = Written(job.name)
         for key in KEYS:
@@ -70,9 +62,7 @@ def write(job: LiveJob, name: str, partitions: list[Partition]) -> None:
     """Makes the topic again with these messages; each run of offsets is a transaction, whose marker takes the next."""
     admin = AdminClient({"bootstrap.servers": job.bootstrap})
     admin.delete_topics([name])[name].result(30)
-    deadline = time.monotonic() + 240
-    while name in job.admin.names():
-        assert time.monotonic() < deadline
+    wait_for(lambda: name not in job.admin.names())
     job.admin.ensure(job_topics(job.name, job.job.topic_tables()))
     quick = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20}  # a transaction in 5 ms, and not in 100
     producer = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": f"forger-{name}", **quick})
@@ -82,14 +72,9 @@ def write(job: LiveJob, name: str, partitions: list[Partition]) -> None:
         for _, run in runs:
             producer.begin_transaction()
             for _, message in run:
-                _produce(producer, name, number, message)
+                more = {"timestamp": message.timestamp_ms, "headers": list(message.headers)}
+                producer.produce(name, message.value, message.key, number, **more)
             producer.commit_transaction(60)
-
-
-def _produce(producer: Producer, name: str, partition: int, message: Message) -> None:
-    producer.produce(
-        name, message.value, message.key, partition, timestamp=message.timestamp_ms, headers=list(message.headers)
-    )
 
 
 @pytest.mark.parametrize("names", [SHORT, pytest.param(tuple(FORGED), marks=pytest.mark.full)], ids=["two", "all"])
@@ -97,9 +82,8 @@ def test_what_lists_tell_kafka_tells(job: LiveJob, names: tuple[str, ...]) -> No
     good = read(job)
     for name in names:
         topic = FORGED[name]
-        forged = FORGERIES[name](good)
         topic_name = job.job.topic(topic.replace("_", "-")).name or ""
-        write(job, topic_name, forged.partitions[topic])
+        write(job, topic_name, forged(good, name).partitions[topic])
         done = job.here("verify", "--json")
         report = json.loads(done.stdout)
         assert done.returncode == 1 and not report["ok"], f"{name}: {done.stdout}\n{done.stderr}"

@@ -11,12 +11,10 @@ import safetensors.numpy
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.topics import shelves
 from streamtrain.topics.manifest import Payload
-from streamtrain.topics.rounds import RANGE_DTYPE
-from tests.checks.verify.forger import Forger, copied, unpacked
-from tests.checks.verify.forgery_table import messages
+from tests.checks.verify.forger import Forger, copied, put_tables, tables, unpacked
+from tests.checks.verify.forgeries import FORGERIES, forged, messages
 from tests.checks.verify.good_job import clean_job, compacted, good_job
 from tests.checks.verify.topics_in_memory import Written
-from tests.checks.verify.whole import FORGERIES
 
 FOUND_BY = {
     "the newest log is missing": ("lineage", "snapshot 16: no round log, and retention has not removed it"),
@@ -56,7 +54,7 @@ def found(written: Written, check: str) -> str:
 @pytest.mark.parametrize("name", FOUND_BY)
 def test_the_check_that_is_for_it(later: Written, name: str) -> None:
     check, words = FOUND_BY[name]
-    assert words in found(FORGERIES[name](later), check)
+    assert words in found(forged(later, name), check)
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -65,37 +63,35 @@ def test_a_log_without_dead_letters_and_predictions(later: Any, name: str) -> No
     """Nothing beside the fold can tell."""
     made = later(clean_job()).written
     assert check_topics(made.topics()).ok
-    report = check_topics(FORGERIES[name](made).topics())
+    report = check_topics(forged(made, name).topics())
     assert not report.ok, "\n".join(report.lines())
 
 
 def test_ranges_that_overlap_within_a_log(later: Written) -> None:
     def overlap(document: Any) -> None:
-        ranges = np.frombuffer(document["ranges"], RANGE_DTYPE).copy()
-        again = np.flatnonzero(ranges["partition"] == 0)[1]
-        ranges["from_offset"][again] -= 1
-        document["ranges"] = ranges.tobytes()
+        ranges, slots = tables(document)
+        ranges["from_offset"][np.flatnonzero(ranges["partition"] == 0)[1]] -= 1
+        put_tables(document, ranges, slots)
 
-    told = found(Forger(later, logs={14: overlap}).forged(), "tiling")
-    assert "snapshot 14 partition 0: a range ends at" in told
+    words = found(Forger(later, logs={14: overlap}).forged(), "tiling")
+    assert "snapshot 14 partition 0: a range ends at" in words
 
 
 @pytest.mark.parametrize(("part", "key"), [("model", shelves.model_key), ("trainer", shelves.trainer_key)])
 def test_a_number_that_is_not_finite(later: Written, part: str, key: Any) -> None:
     """In parameters or trainer state, under the right digests."""
-    forged = copied(later)
-    snapshots = messages(forged, "snapshots")
+    other = copied(later)
+    snapshots = messages(other, "snapshots")
     newest = unpacked(next(each.value for each in reversed(snapshots) if shelves.is_manifest(each.key)))
     at = next(at for at, each in enumerate(snapshots) if each.key == key(newest["shelf"], 0))
     tensors = safetensors.numpy.load(snapshots[at].value)
     name = next(name for name, tensor in tensors.items() if tensor.dtype.kind == "f" and tensor.size)
     tensors[name].flat[-1] = np.nan
-    payload = safetensors.numpy.save(tensors)
-    snapshots[at] = snapshots[at]._replace(value=payload)
-    of = Payload.of(payload)
+    snapshots[at] = snapshots[at]._replace(value=safetensors.numpy.save(tensors))
+    of = Payload.of(snapshots[at].value)
 
     def mended(document: Any) -> None:
         document[part] = {"size": of.size, "digest": of.digest, "chunks": b"".join(of.chunks)}
 
-    words = found(Forger(forged, manifests={newest["version"]: mended}).forged(), "snapshots")
+    words = found(Forger(other, manifests={newest["version"]: mended}).forged(), "snapshots")
     assert words == f"snapshot {newest['version']}: {name} holds a NaN or infinity"

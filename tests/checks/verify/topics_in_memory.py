@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from streamtrain.checks.verify.topics import ReadTopics, Topic
@@ -15,13 +15,13 @@ from streamtrain.topics.topic import all_topics, topic
 BEGAN_MS = 1_750_000_000_000
 
 
-@dataclass(frozen=True)
-class Listed:
+@dataclass
+class Partition:
     """A partition whose messages are all at hand, in offset order."""
 
-    low: int
-    end: int
-    messages: Sequence[Message]
+    low: int = 0
+    end: int = 0
+    messages: list[Message] = field(default_factory=list)
 
     def read(self, begin: int, end: int) -> Iterator[Message]:
         at = bisect_left(self.messages, begin, key=lambda message: message.offset)
@@ -29,17 +29,13 @@ class Listed:
             yield self.messages[at]
             at += 1
 
-
-@dataclass
-class Partition:
-    low: int = 0
-    end: int = 0
-    messages: list[Message] = field(default_factory=list)
-
     def remove(self, offset: int) -> None:
         """As retention does."""
         self.low = offset
         self.messages = [message for message in self.messages if message.offset >= offset]
+
+
+Listed = Partition
 
 
 @dataclass
@@ -54,11 +50,8 @@ class Written:
     @classmethod
     def empty(cls, job: str, **counts: int) -> Written:
         """One partition a topic unless `counts` says otherwise."""
-        made = cls(job)
-        for key in all_topics():
-            made.partitions[key] = [Partition() for _ in range(counts.get(key, 1))]
-            made.topic_ids[key] = f"{key}-topic-id"
-        return made
+        partitions = {key: [Partition() for _ in range(counts.get(key, 1))] for key in all_topics()}
+        return cls(job, partitions, {key: f"{key}-topic-id" for key in partitions})
 
     def name(self, key: str) -> str:
         return topic(key).name(self.job)
@@ -67,7 +60,6 @@ class Written:
         self, key: str, value: bytes | None, message_key: bytes | None = None,
         headers: Iterable[tuple[str, bytes]] = (), partition: int = 0,
     ) -> int:  # fmt: skip
-        """The message's offset."""
         at = self.partitions[key][partition]
         self.clock_ms += 1
         message = Message(partition, at.end, self.clock_ms, message_key, value, list(headers), 0, "")
@@ -97,20 +89,15 @@ class Written:
             partition.messages = [message for message in last if message.value is not None]
 
     def topics(self, exactly_once: bool = True) -> ReadTopics:
-        """As a verification is given them, a minute after."""
-        made = {
-            key: Topic(self.name(key), self.topic_ids[key], [Listed(p.low, p.end, p.messages) for p in partitions])
-            for key, partitions in self.partitions.items()
-        }
-        control_end = self.partitions["control"][0].end
-        return ReadTopics(
-            job=self.job, control_end=control_end, looked_ms=self.clock_ms + 60_000, exactly_once=exactly_once, **made
-        )
+        """Returns them as a verification reads them, a minute after."""
+        found = {key: Topic(self.name(key), self.topic_ids[key], each) for key, each in self.partitions.items()}
+        end, now_ms = self.partitions["control"][0].end, self.clock_ms + 60_000
+        return ReadTopics(job=self.job, control_end=end, looked_ms=now_ms, exactly_once=exactly_once, **found)
 
 
 @dataclass
 class Admin:
-    """What a start asks of Kafka's administration, answered from the lists."""
+    """Kafka's administration as a start asks it, answered from the lists."""
 
     written: Written
 

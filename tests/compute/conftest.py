@@ -150,6 +150,11 @@ class Rig:
             values[: ends[-1]] = scales if block.dtype == "f32" else self.rng.integers(0, 7, ends[-1])
 
     @property
+    def learned(self) -> Any:
+        """The parameters, and what the optimizer keeps, as float32."""
+        return self.state[: self.model.learned_bytes].view(np.float32)
+
+    @property
     def address(self) -> int:
         return int(self.slot.ctypes.data)
 
@@ -182,14 +187,20 @@ class Rig:
         plan.train(self.address)
         return step.loss_sum / step.weight_sum if step.weight_sum else 0.0
 
+    def train(self, steps: int = 3, refills: bool = False, plan: Any = None, **options: Any) -> Any:
+        """Steps of one batch, or of a fresh one each, by a plan with these options; returns the plan."""
+        plan = plan or self.plan(**options)
+        for _ in range(steps):
+            if refills:
+                self.fill()
+            self.step(plan)
+        return plan
+
     def outcome(self, refills: bool = False, **options: Any) -> bytes:
         """The bits of three steps, of one batch or of three, and of a prediction; `options`: of the plan."""
         plan = self.plan(**options)
         self.statistics(plan)
-        for _ in range(3):
-            if refills:
-                self.fill()
-            self.step(plan)
+        self.train(3, refills, plan)
         plan.predict(self.address)
         return bytes(self.state.tobytes() + self.share.tobytes() + plan.output()[: self.rows].tobytes())
 

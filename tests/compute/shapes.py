@@ -10,8 +10,9 @@ from looped import over
 from stateful_examples import examples as held_examples
 from stateful_examples import held_of
 
-from streamtrain.compute import layers, losses, optimizers, vertices
+from streamtrain.compute import backends, layers, losses, optimizers, vertices
 
+BACKENDS = [name for name in backends.names() if backends.get(name).answers() is None]
 LAYERS = [example for name in layers.names() for example in layers.examples(name)]
 HIDDEN = {"dense": 7, "activation": "relu"}
 GELU = {"dense": 24, "activation": "gelu"}

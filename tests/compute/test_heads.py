@@ -13,6 +13,7 @@ from streamtrain.compute import losses
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.metrics import is_lower_better, numbers, ranked, summary, usual
 from streamtrain.compute.model import Model
+from tests.compute import shapes
 
 HIDDEN = {"dense": 8, "activation": "relu"}
 LATE, DELAY = ("late", "binary_cross_entropy", {"partial": True}), ("delay", "huber", {"weight": 0.3, "partial": True})
@@ -179,3 +180,15 @@ def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend
         label[there] = cell
         rigged.step(plan, learning_rate=0.0)
         assert plan.step.not_finite == flagged, cell
+
+
+@over("rows", [50, 700])
+@over("name", losses.names())
+def test_every_loss_scores_as_training_does(rig: Any, spec: Any, name: str, rows: int) -> None:
+    rigged = rig(spec(loss=name, layers=[shapes.HIDDEN], **losses.get(name).EXAMPLES[0]), rows=rows, capacity=rows)
+    judged = Judged(rigged.model, rigged.layout, rigged.state)
+    judged.add(rigged.slot)
+    found = {key: block.copy() for key, block in judged.scores().items()}
+    rigged.step(rigged.plan())
+    for key, block in rigged.model.scores(rigged.share).items():
+        np.testing.assert_array_equal(found[key], block)

@@ -146,18 +146,3 @@ def test_scores_at_the_edge_of_float32_give_finite_predictions(
     after = rigged.model.views(plan.state)
     finite = np.isfinite(after["output.weight"]).all() and np.isfinite(after["output.bias"]).all()
     assert (np.isfinite(loss) and finite) or plan.step.not_finite == 1
-
-
-@over(("name", "settings"), ALL)
-def test_rows_of_no_weight_change_nothing(rig: Any, spec: Any, name: str, settings: Any) -> None:
-    """Whatever they hold, also where no row has any weight."""
-    rigged = rig(spec(loss=name, settings=settings), rows=50)
-    rigged.blocks["weight"][:] = 0
-    rigged.blocks["numbers"][:] = np.inf
-    plan = rigged.plan()
-    before = rigged.state.copy()
-    assert rigged.step(plan) == 0 and plan.step.not_finite == 0
-    output = {n: view.copy() for n, view in rigged.model.views(rigged.state).items() if n.startswith("output.")}
-    assert all(np.array_equal(view, rigged.model.views(before)[n]) for n, view in output.items())
-    figures = summary(rigged.model.scores(rigged.share))
-    assert figures == {"rows": 0, "weight": 0.0}

@@ -1,4 +1,4 @@
-"""Figures from score blocks against scikit-learn on the same rows."""
+"""Figures from score blocks against scikit-learn on the same rows; the window of the progressive quality."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn.metrics as sk
 from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import curves, losses, metrics
 from streamtrain.compute.confusion import by_class, of_the_positive
 from streamtrain.compute.metrics import auc, summary
+from streamtrain.compute.moments import MOMENTS as NAMES
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
+from streamtrain.compute.quality import WINDOW_ROWS, Quality
 from streamtrain.compute.state import block_view
 
 
-def trained(rig: Any, spec: Any, loss: str, **shape: Any) -> tuple[Any, list[Any], list[Any], list[Any]]:
-    """Scores of ten batches, each predicted before its step; and the predictions, labels and weights themselves."""
-    rigged = rig(spec(loss=loss, **shape), rows=200, capacity=256)
-    plan = rigged.plan()
-    seen: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-    for _ in range(10):
+def trained(rigged: Any, batches: int = 10, labels_below: int = 0) -> tuple[dict[str, Any], Any, Any, Any]:
+    """Figures of batches that were predicted before their steps; and their predictions, labels and weights."""
+    plan, seen = rigged.plan(), []
+    for _ in range(batches):
         rigged.fill()
+        if labels_below:
+            rigged.blocks["label"][:200, 0] = rigged.rng.integers(0, labels_below, 200)
         plan.predict(rigged.address)
         counts = rigged.blocks["weight"][:, 0] > 0
-        for kept, block in zip(seen, (plan.output(), rigged.blocks["label"], rigged.blocks["weight"]), strict=True):
-            kept.append(block[counts].copy())
+        blocks = plan.output(), rigged.blocks["label"][:, 0], rigged.blocks["weight"][:, 0].astype(float)
+        seen.append([block[counts].copy() for block in blocks])
         rigged.step(plan)
-    return rigged, *(np.concatenate(kept) for kept in seen)   # type: ignore[return-value]
+    return summary(rigged.model.scores(rigged.share)), *map(np.concatenate, zip(*seen, strict=True))
 
 
 def constant(labels: Any, weights: Any, classes: int) -> tuple[float, float]:
@@ -42,10 +45,8 @@ def constant(labels: Any, weights: Any, classes: int) -> tuple[float, float]:
 
 
 def test_binary(rig: Any, spec: Any) -> None:
-    sk = pytest.importorskip("sklearn.metrics")
-    rigged, p, y, w = trained(rig, spec, "binary_cross_entropy")
-    figures = summary(rigged.model.scores(rigged.share))
-    p, y, w = p[:, 0].astype(float), y[:, 0], w[:, 0].astype(float)
+    figures, p, y, w = trained(rig(spec(), rows=200, capacity=256))
+    p = p[:, 0].astype(float)
     assert figures["weight"] == pytest.approx(w.sum())
     assert figures["log_loss"] == pytest.approx(sk.log_loss(y, p, sample_weight=w), rel=1e-5)
     assert figures["auc"] == pytest.approx(sk.roc_auc_score(y, p, sample_weight=w), abs=1e-3)
@@ -53,6 +54,8 @@ def test_binary(rig: Any, spec: Any) -> None:
     assert figures["average_precision"] == pytest.approx(sk.average_precision_score(y, p, sample_weight=w), abs=5e-3)
     for name, scored in (("precision", sk.precision_score), ("recall", sk.recall_score), ("f1", sk.f1_score)):
         assert figures[name] == pytest.approx(scored(y, p >= 0.5, sample_weight=w), rel=1e-6), name
+    exact = sk.confusion_matrix(y, p >= 0.5, sample_weight=w)
+    np.testing.assert_allclose(figures["confusion_matrix"], exact, rtol=1e-9)
     assert figures["calibration"] == pytest.approx((w * p).sum() / (w * y).sum(), rel=1e-4)
     part = np.minimum((p * 10).astype(int), 9)
     off = sum(abs((w * (p - y))[part == each].sum()) for each in range(10)) / w.sum()
@@ -65,13 +68,11 @@ def test_binary(rig: Any, spec: Any) -> None:
 
 
 def test_regression(rig: Any, spec: Any) -> None:
-    sk = pytest.importorskip("sklearn.metrics")
-    rigged, p, y, w = trained(rig, spec, "mean_squared_error")
-    figures = summary(rigged.model.scores(rigged.share))
-    error, w = (p - y)[:, 0].astype(float), w[:, 0].astype(float)
+    figures, p, y, w = trained(rig(spec("mean_squared_error"), rows=200, capacity=256))
+    error = (p[:, 0] - y).astype(float)
     assert figures["mae"] == pytest.approx((w * abs(error)).sum() / w.sum(), rel=1e-5)
     assert figures["rmse"] == pytest.approx(np.sqrt((w * error**2).sum() / w.sum()), rel=1e-5)
-    y = y[:, 0].astype(float)
+    y = y.astype(float)
     assert figures["r2"] == pytest.approx(sk.r2_score(y, y + error, sample_weight=w), rel=1e-5)
     before = np.array([0, *np.cumsum(w * y)[:-1]]) / np.array([1, *np.cumsum(w)[:-1]])   # the mean of the rows before
     off = np.append(0, (before - y)[1:])   # the first of all has no prediction
@@ -81,13 +82,11 @@ def test_regression(rig: Any, spec: Any) -> None:
 
 
 def test_classes(rig: Any, spec: Any) -> None:
-    sk = pytest.importorskip("sklearn.metrics")
-    rigged, p, y, w = trained(rig, spec, "softmax_cross_entropy")
-    figures = summary(rigged.model.scores(rigged.share))
-    expected = sk.log_loss(y[:, 0], p.astype(float), sample_weight=w[:, 0].astype(float), labels=[0, 1, 2])
+    figures, p, y, w = trained(rig(spec("softmax_cross_entropy"), rows=200, capacity=256))
+    expected = sk.log_loss(y, p.astype(float), sample_weight=w, labels=[0, 1, 2])
     assert figures["log_loss"] == pytest.approx(expected, rel=1e-4)
-    assert figures["accuracy"] == pytest.approx(sk.accuracy_score(y[:, 0], p.argmax(1), sample_weight=w[:, 0]))
-    expected = constant(y[:, 0], w[:, 0].astype(float), classes=3)
+    assert figures["accuracy"] == pytest.approx(sk.accuracy_score(y, p.argmax(1), sample_weight=w))
+    expected = constant(y, w, classes=3)
     assert figures["constant_log_loss"] == pytest.approx(expected[0], rel=1e-9)
     assert figures["constant_accuracy"] == pytest.approx(expected[1], rel=1e-9)
 
@@ -154,7 +153,6 @@ CURVES = [  # in an order of which each sixth has every base rate, every spread 
 @over(("base_rate", "spread", "kind", "weighted"), CURVES, sampled=True)
 def test_auc_is_that_of_scikit_learn_to_1e_3(base_rate: float, spread: float, kind: str, weighted: bool) -> None:
     """1024 bins of the probability gave 0.727 where it is 0.848 at a base rate of 1e-4."""
-    sk = pytest.importorskip("sklearn.metrics")
     rows, rng = 100_000 if 1e-3 < base_rate < 1 - 1e-3 else 400_000, np.random.default_rng(SEED)
     z, y = logits(base_rate, spread, kind, rows, rng)
     weight = rng.uniform(0.1, 4, rows).astype(np.float32) if weighted else np.ones(rows, np.float32)
@@ -191,7 +189,6 @@ def test_nothing_seen(rig: Any, spec: Any) -> None:
 
 @over(("base_rate", "spread"), [(0.5, 2.0), (0.01, 1.0), (0.001, 0.3), (0.2, 30.0)])
 def test_curves_are_those_of_scikit_learn(base_rate: float, spread: float) -> None:
-    sk = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(3)
     z = (rng.normal(0, spread, 50_000) + np.log(base_rate / (1 - base_rate))).astype(np.float32)
     p = 1 / (1 + np.exp(-z.astype(np.float64)))
@@ -222,21 +219,10 @@ def test_curves_of_nothing_and_of_one_label() -> None:
 @over("classes", [3, 7, 11, 120])
 def test_top_classes_and_confusion_are_scikit_learns(rig: Any, spec: Any, classes: int) -> None:
     """Of labels that some of the model's classes never are; whatever there are enough classes for is told, no more."""
-    sk = pytest.importorskip("sklearn.metrics")
     rigged = rig(spec(loss="softmax_cross_entropy", classes=classes), rows=200, capacity=256)
     rigged.model.views(rigged.state)["output.weight"][:] = rigged.rng.normal(0, 0.5, (5, classes))
-    plan, seen = rigged.plan(), []
-    for _ in range(4):
-        rigged.fill()
-        rigged.blocks["label"][:200, 0] = rigged.rng.integers(0, classes - 1, 200)
-        plan.predict(rigged.address)
-        counts = rigged.blocks["weight"][:200, 0] > 0
-        given = plan.output(), rigged.blocks["label"], rigged.blocks["weight"]
-        seen.append([each[:200][counts].copy() for each in given])
-        rigged.step(plan)
-    p, y, w = (np.concatenate(each) for each in zip(*seen, strict=True))
-    y, w, every = y[:, 0], w[:, 0].astype(np.float64), list(range(classes))
-    figures, told = summary(rigged.model.scores(rigged.share)), p.argmax(1)
+    figures, p, y, w = trained(rigged, 4, classes - 1)
+    every, told = list(range(classes)), p.argmax(1)
     for most in (5, 10, 100):
         name = f"top_{most}_accuracy"
         assert (name in figures) == (classes > most) == (name in rigged.model.figures)
@@ -272,9 +258,29 @@ def test_confusion_of_a_window_is_that_of_its_rows(rig: Any, spec: Any) -> None:
     assert figures["accuracy"] <= figures["top_5_accuracy"] <= 1
 
 
-def test_binary_confusion_is_scikit_learns(rig: Any, spec: Any) -> None:
-    sk = pytest.importorskip("sklearn.metrics")
-    rigged, p, y, w = trained(rig, spec, "binary_cross_entropy")
-    matrix = summary(rigged.model.scores(rigged.share))["confusion_matrix"]
-    exact = sk.confusion_matrix(y[:, 0], p[:, 0] >= 0.5, sample_weight=w[:, 0].astype(np.float64))
-    np.testing.assert_allclose(matrix, exact, rtol=1e-9)
+def state(rows: int) -> dict[str, Any]:
+    """A regression's scores after so many rows."""
+    return {"score.loss": np.array([3.0 * rows, 3.0 * rows, rows, 0.0]), "score.errors": np.full(5, float(rows)),
+            "score.rows": np.array([rows]),   # each of weight 3: a window counts rows
+            "optimizer.steps": np.array([rows // 8])}
+
+
+def test_the_first_window_grows_and_a_full_one_stays_until_the_next_is_full() -> None:
+    quality = Quality()
+    quality.begin(state(0))
+    assert quality.look(state(2_000))["window"]["rows"] == 2_000
+    assert quality.look(state(6_000))["window"]["rows"] == 6_000
+    full = quality.look(state(WINDOW_ROWS + 500))
+    assert full["window"]["rows"] == WINDOW_ROWS + 500
+    assert quality.look(state(WINDOW_ROWS + 900))["window"] == full["window"]
+    later = quality.look(state(2 * WINDOW_ROWS + 900))
+    assert later["window"]["rows"] == WINDOW_ROWS + 400 and later["total"]["rows"] == 2 * WINDOW_ROWS + 900
+
+
+def test_updates_and_the_columns_most_clipped_are_told() -> None:
+    moments = np.zeros((3, len(NAMES)))
+    moments[:, NAMES.index("clipped")] = [2, 0, 7]
+    quality = Quality(["a", "b", "c"])
+    quality.begin(state(0))
+    seen = quality.look({**state(800), "standardize.numbers": moments})
+    assert seen["updates"] == 100 and seen["clipped"] == {"c": 7, "a": 2} and list(seen["clipped"]) == ["c", "a"]

@@ -105,12 +105,13 @@ def test_what_a_step_does_not_touch_stays(rig: Any, spec: Any, name: str) -> Non
     rigged.step(plan)
     assert plan.step.not_finite == 0
     for block, view in before.items():
-        assert {int(row) for row in np.flatnonzero((views[block] != view).any(1))} <= {2, 5}, block
+        changed = {int(row) for row in np.flatnonzero((views[block] != view).any(1))}
+        assert changed == {2, 5} if name == "adam" else changed <= {2, 5}, block
     assert (views["c0.embedding"][[2, 5]] != before["c0.embedding"][[2, 5]]).any(1).all()
     rigged.blocks["weight"][:] = 0
-    learned = rigged.state[: rigged.model.learned_bytes].copy()
+    learned = rigged.learned.copy()
     rigged.step(plan)
-    assert np.array_equal(learned, rigged.state[: rigged.model.learned_bytes])
+    assert np.array_equal(learned, rigged.learned)
 
 
 def test_groups_have_settings_of_their_own(rig: Any, spec: Any) -> None:
@@ -223,7 +224,7 @@ def test_clipping_by_norm_is_what_the_reference_does(rig: Any, spec: Any) -> Non
         plan = rigged.plan(backend)
         for _ in range(2):
             rigged.step(plan, learning_rate=0.5)
-        found.append(rigged.state[: rigged.model.learned_bytes].view(np.float32).copy())
+        found.append(rigged.learned.copy())
     np.testing.assert_allclose(*found, atol=1e-5)
 
 

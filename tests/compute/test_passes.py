@@ -1,24 +1,29 @@
-"""Batches computed a tile of rows at a time: what an op may be tiled by, the order of calls, and equal bits."""
+"""Passes over a program: tiles of rows, elementwise calls fused, buffers overlaid; test_same_bits.py has their bits."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from looped import over
 
 from streamtrain import _native
-from streamtrain.compute import ops
+from streamtrain.compute import ops, workspace
 from streamtrain.compute.backends.cpu import TILE_ROWS
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import TRAINING, Builder
+from streamtrain.compute.explain import explained
+from streamtrain.compute.fusion import MOST, fused, is_elementwise
+from streamtrain.compute.model import Model
 from streamtrain.compute.ops.chain_sum import FIRST, LAST, NEXT
-from streamtrain.compute.spec import Arg, Call, Op, PerRow, Ref, Tiled, flat
+from streamtrain.compute.spec import Arg, Call, Chain, Op, Outside, PerRow, Ref, Tiled, flat, launches
 from streamtrain.compute.tiling import tiled
+from tests.compute.conftest import spec_of
+from tests.compute.shapes import GELU, RESIDUAL
 from tests.compute.test_ops import arguments
 
 TILED = [(op, types) for op in ops.load().values() if op.tiles for types in op.types]
-ROWS = (0, 1, TILE_ROWS, TILE_ROWS + 1, 2 * TILE_ROWS, 700)
-CAPACITY = 700
 
 
 def rows_of(op: Op) -> str:
@@ -73,7 +78,7 @@ def test_many_tiles_agree_with_float64(rig: Any, spec: Any) -> None:
         plan = rigged.plan(backend)
         rigged.statistics(plan)
         losses = [rigged.step(plan, learning_rate=0.1) for _ in range(5)]
-        found[backend] = losses, rigged.state[: rigged.model.learned_bytes].view(np.float32).copy()
+        found[backend] = losses, rigged.learned.copy()
     np.testing.assert_allclose(found["cpu"][0], found["precise"][0], rtol=1e-6)
     np.testing.assert_allclose(found["cpu"][1], found["precise"][1], atol=1e-6)
 
@@ -99,10 +104,6 @@ def test_a_whole_network_is_one_group_of_tiles(rig: Any, spec: Any) -> None:
     assert {"input", "dense0.output", "dense1.linear"} < program.local
     assert {"loss", "prediction"} < work - program.local
     assert not any(name.endswith((".seen", ".lead")) for name in program.local)   # of all rows, of one call and two
-
-
-def work(name: str, rows: PerRow) -> Ref:
-    return Ref("work", name, "f32", (rows, 1))
 
 
 def test_calls_keep_their_order_where_one_needs_the_other() -> None:
@@ -155,3 +156,143 @@ def test_a_call_out_of_the_plan_is_done_before_what_it_changes_is_read() -> None
         builder.call("dense_forward", rows, 4, 4, builder.slot("numbers", "f32", 4), weight, bias, 0, y)
     found = tiled(builder, {"train": builder.calls_of("train")}, y, fused=True)
     assert [isinstance(step, Tiled) for step in found.phases["train"]] == [False, True]
+
+
+CAPACITY = 2 * TILE_ROWS + 77
+ROWS = PerRow(1000)
+
+
+def work(name: str, columns: int = 1, start: int = 0, dtype: str = "f32") -> Ref:
+    return Ref("work", name, dtype, (ROWS, columns), start)
+
+
+def scaled(y: Ref, x: Ref, columns: int = 1) -> Call:
+    return Call("affine", "", (ROWS * columns, 2.0, 0.5, y, x))
+
+
+def test_what_follows_each_other_is_one_launch(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rigged = rig(spec(graph=RESIDUAL), capacity=CAPACITY)
+    steps = rigged.model.program(rigged.layout).phases["train"]
+    chains = [[call.op for call in each.calls] for each in launches(steps) if isinstance(each, Chain)]
+    assert ["gelu_forward", "add_forward", "affine"] in chains
+    assert ["dropout", "multiply_forward", "add_forward", "affine"] in chains
+    assert sum(1 for _ in launches(steps)) == sum(1 for _ in flat(steps)) - sum(len(chain) - 1 for chain in chains)
+    monkeypatch.setattr(Model, "fuses", False)
+    assert not any(isinstance(each, Chain) for each in launches(rigged.model.program(rigged.layout).phases["train"]))
+
+
+def test_explain_tells_what_the_passes_made(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(graph=RESIDUAL), capacity=CAPACITY)
+    program = rigged.model.program(rigged.layout)
+    steps, told = program.phases["train"], explained(rigged.model, program)["phases"]["train"]
+    assert told["launches"] == sum(1 for _ in launches(steps)) < told["calls"] == sum(told["ops"].values())
+    assert 0 < told["by_tiles"] < told["calls"]
+    one = Chain((scaled(work("b", 3), work("a", 3), 3),))
+    alone = replace(program, phases={"train": (one,)})
+    found = explained(rigged.model, alone)["phases"]["train"]
+    assert (found["bytes_per_row"], found["launches"], found["by_tiles"]) == (2 * 3 * 4, 1, 0)
+
+
+def test_what_is_not_elementwise_ends_a_chain() -> None:
+    """So does another number of elements, and a buffer whose elements another call counts from elsewhere."""
+    a, b, c = (work(name) for name in "abc")
+    chain = [scaled(b, a), scaled(c, b)]
+    rows = Call("copy_columns", "", (ROWS, 1, 1, 0, 1, 0, c, a))
+    assert fused([*chain, rows, *chain]) == (Chain(tuple(chain)), rows, Chain(tuple(chain)))
+    wide = scaled(work("d", 2), work("e", 2), 2)
+    assert fused([*chain, wide]) == (Chain(tuple(chain)), wide)
+    behind = scaled(work("d"), work("c", start=1))
+    assert fused([*chain, behind]) == (Chain(tuple(chain)), behind)
+    itself = scaled(work("c", start=1), c)
+    assert fused([scaled(b, a), itself, itself]) == (scaled(b, a), itself, itself)
+    outside = Outside(lambda *_: lambda *_: None, (c,))
+    assert fused([*chain, outside]) == (Chain(tuple(chain)), outside)
+    assert fused([Tiled((*chain, rows))]) == (Tiled((Chain(tuple(chain)), rows)),)
+
+
+def test_a_chain_has_an_end() -> None:
+    """No CUDA kernel has so many arguments, and all that it works on is needed at the same time."""
+    calls = [scaled(work(f"b{at + 1}"), work(f"b{at}")) for at in range(100)]
+    lengths = [len(each.calls) for each in fused(calls) if isinstance(each, Chain)]
+    assert set(lengths[:-1]) == {MOST} and sum(lengths) == 100
+
+
+def test_one_that_is_for_no_rows_is_not_elementwise() -> None:
+    """Nor one that writes what another element is made of."""
+    a, b = work("a"), work("b")
+    assert is_elementwise(scaled(b, a)) and not is_elementwise(Call("affine", "", (1000, 2.0, 0.5, b, a)))
+    assert not is_elementwise(Call("gradient_squares", "", (ROWS, 1, 1, a, a, b)))
+
+
+def test_what_a_chain_needs_lies_in_no_two_places() -> None:
+    """Its strips are done one after the other: what its first call reads is needed by the last."""
+    x, a, b, c = (work(name) for name in "xabc")
+    tile = Tiled((Call("copy_columns", "", (ROWS, 1, 1, 0, 1, 0, c, x)), scaled(a, x), scaled(b, a), scaled(c, b)))
+    sizes, local = dict.fromkeys("xabc", 4000), frozenset("xab")   # of one tile
+    for steps, count in ((fused([tile]), 4), ((tile,), 3)):
+        live = workspace.lives({"train": steps}, work("another"), local)
+        assert len(set(workspace.place(sizes, live, 0)[0].values())) == count
+        assert len(set(workspace.own({"train": steps}, local, sizes)[0].values())) == count - 1
+
+
+PREDICT = "predict"   # its output is read behind its last call
+
+
+def deep(width: int, layers: int, numbers: int, categories: int, embed: int = 0) -> dict[str, Any]:
+    given = spec_of(layers=[{"dense": width, "activation": "tanh"}] * layers, categories=categories, numbers=numbers,
+                    standardize=True)  # fmt: skip
+    for table in given["input"]["categories"]:
+        table["embed"] = embed or table["embed"]
+    return given
+
+
+LONG_CHAIN = [{"name": "a", **GELU, "of": "input"}, *(
+    {"name": f"m{at}", "multiply": [f"m{at - 1}" if at else "a", "a"]} for at in range(60)
+)]  # fmt: skip
+
+
+@over(("given", "rows", "phases", "passes", "share"), [
+    # the gradients of the tables, and of layers that are done, lie in one place
+    (deep(64, 3, 13, 26), 4_096, TRAINING, ["overlays"], 1 / 2),
+    # of a whole batch only the gradient of the tables is there
+    (deep(256, 3, 13, 26, embed=8), 65_536, TRAINING, ["overlays", "tiles", "fuses"], 1 / 10),
+    (deep(64, 4, 64, 1), 65_536, TRAINING, ["overlays", "tiles"], 1 / 10),
+    # what a chain works on is needed at the same time
+    (spec_of(graph=LONG_CHAIN), 2 * TILE_ROWS + 77, ("predict",), ["fuses"], MOST / 2),
+])  # fmt: skip
+def test_with_passes_it_takes_less(
+    rig: Any, monkeypatch: pytest.MonkeyPatch, given: Any, rows: int, phases: Any, passes: list[str], share: float
+) -> None:
+    """The share of the memory that each buffer in a place of its own, over all rows, would take."""
+    rigged, sizes = rig(given, rows=1, capacity=rows), []
+    with monkeypatch.context() as patch:
+        for on in (True, False):
+            for name in passes:
+                patch.setattr(Model, name, on)
+            sizes.append(rigged.model.program(rigged.layout, phases).workspace_bytes)
+    assert sizes[0] < share * sizes[1], sizes
+
+
+def test_what_is_read_before_it_is_written_is_kept() -> None:
+    x, a, b, c, y = (work(name) for name in ("x", "a", "b", "c", "y"))
+    calls = [scaled(a, x), scaled(b, a), scaled(c, b), scaled(y, c)]
+    live = workspace.lives({"train": calls, PREDICT: calls[:2]}, b)
+    both = {name: {"train": (at, at + 1), PREDICT: (at, at + 1)} for at, name in enumerate("ab")}
+    assert live == {"x": None, **both, "c": {"train": (2, 3)}, "y": {"train": (3, 3)}}
+    places, end = workspace.place(dict.fromkeys("xabcy", 16), live, 64)
+    assert len({places["x"], places["a"], places["b"]}) == 3 and end == 64 + 3 * 64
+    assert places["a"] == places["c"] and places["y"] in (places["a"], places["b"]) and min(places.values()) == 64
+
+
+def test_an_output_is_there_behind_the_last_call() -> None:
+    x, y, z = (work(name) for name in ("x", "y", "z"))
+    live = workspace.lives({PREDICT: [scaled(y, x), scaled(z, x)]}, y)
+    places, _ = workspace.place(dict.fromkeys("xyz", 16), live, 0)
+    assert len(set(places.values())) == 3
+
+
+def test_what_others_know_the_address_of_is_kept() -> None:
+    x, a, b = (work(name) for name in ("x", "a", "b"))
+    calls = [scaled(a, x), Outside(lambda *arrays: lambda rows, slot: None, (a,)), scaled(b, a)]
+    assert workspace.lives({"train": calls}, b)["a"] is None
+    assert workspace.place({"a": 8, "unused": 1 << 30}, {"a": None}, 0) == ({"a": 0}, 64)

@@ -1,4 +1,4 @@
-"""The phases of a plan: what each does, what it leaves alone, and that a plan has no more than were asked for."""
+"""The phases of a plan, the function of a window's rows that a model minimises, and what a step leaves in its block."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import pytest
 from looped import over
 
 from streamtrain import _native
-from streamtrain.compute import backends
+from streamtrain.compute import backends, losses, objective
 from streamtrain.compute.bound import at_address
 from streamtrain.compute.builder import PREDICTING
-from streamtrain.compute.model import Model
+from streamtrain.compute.metrics import summary
+from streamtrain.compute.minimizers import minimize
+from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.objective import Objective
 from streamtrain.compute.spec import size_bytes
 from streamtrain.errors import UserMistake
-from tests.compute.shapes import HIDDEN, SHAPES, each_shape
+from tests.compute.shapes import BACKENDS, HIDDEN, SHAPES, each_shape
 
 RATE = 0.5
-BACKENDS = [name for name in backends.names() if backends.get(name).answers() is None]
 CLIPPED = {"categories": 2, "bags": [0], "layers": [HIDDEN], "optimizer": "lamb", "numbers": 5}
 
 
@@ -27,18 +28,13 @@ def objective_of(rigged: Any, isa: str = "") -> Objective:
     return Objective(rigged.model, rigged.layout, [rigged.slot], rigged.state, isa)
 
 
-def usable(told: dict[str, Any]) -> bool:
-    """What a window's objective takes: see test_objective.py for the others."""
-    builder, _ = Model(told).built(1)
-    return not builder.draws and not builder.averages
-
-
 @each_shape
 def test_the_gradient_is_what_a_step_follows(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     """SGD without settings of its own goes by rate x gradient; a table's rows that no row has stay."""
     told = spec(**{**shape, "optimizer": "sgd"})
-    if not usable(told):
-        return
+    builder, _ = Model(told).built(1)
+    if builder.draws or builder.averages:
+        return   # no window has such an objective
     for rows in (50, 700):
         one, other = rig(told, rows=rows, capacity=rows), rig(told, rows=rows, capacity=rows)
         objective = objective_of(one)
@@ -163,3 +159,155 @@ def test_statistics_are_what_a_step_adds_to_the_share(rig: Any, spec: Any, backe
     plan.statistics(other.address)
     np.testing.assert_array_equal(one.share, other.share)
     assert np.array_equal(state, other.state) and plan.step.weight_sum > 0
+
+
+TANH = {"dense": 6, "activation": "tanh"}
+ROUGH = ("hinge", "quantile", "mean_absolute_error", "huber")   # bent: differences are wrong at the bend
+
+
+def with_l2(told: dict[str, Any], **penalties: Any) -> dict[str, Any]:
+    return {**told, "optimizer": {"name": "sgd", **penalties}}
+
+
+def along(function: Objective, x: Any, direction: Any, step: float) -> float:
+    """The slope by differences, in five points."""
+    near, far = ([function(x + sign * k * step * direction)[0] for sign in (1, -1)] for k in (1, 2))
+    return float((8 * (near[0] - near[1]) - (far[0] - far[1])) / (12 * step))
+
+
+@over("name", [name for name in losses.names() if name not in ROUGH])
+def test_the_gradient_is_that_of_the_value(rig: Any, spec: Any, name: str) -> None:
+    for example in losses.get(name).EXAMPLES:
+        told = with_l2(spec(loss=name, layers=[TANH], categories=2, standardize=True, **example), l2=0.1)
+        rigged = rig(told, rows=300, capacity=300)
+        function, rng = objective_of(rigged), np.random.default_rng(0)
+        x = function.start()
+        _, gradient = function(x)
+        for _ in range(3):
+            direction = rng.normal(size=len(x)) * (rng.random(len(x)) < 0.3)
+            direction /= np.sqrt((direction**2).sum())
+            assert along(function, x, direction, 0.02) == pytest.approx(gradient @ direction, rel=3e-3, abs=3e-3)
+
+
+def test_rows_cut_otherwise_have_the_same_value_and_gradient(rig: Any, spec: Any) -> None:
+    """Each slot by the weights of its rows, which differ."""
+    told = with_l2(spec(loss="softmax_cross_entropy", layers=[TANH], categories=2, classes=3), l2=0.2)
+    whole = rig(told, rows=500, capacity=500)
+    parts = []
+    for first, end in ((0, 120), (120, 130), (130, 500)):
+        part = rig(told, rows=end - first, capacity=500)
+        for name, block in part.blocks.items():
+            block[:] = 0
+            block[: end - first] = whole.blocks[name][first:end]
+        slot = aligned(part.slot.nbytes)
+        slot[:] = part.slot
+        parts.append(slot)
+    state = aligned(whole.state.nbytes)
+    state[:] = whole.state
+    one, three = objective_of(whole), Objective(whole.model, whole.layout, parts, state)
+    x = one.start()
+    (value, gradient), (other, its) = one(x), three(x)
+    assert value == pytest.approx(other, rel=1e-7)
+    np.testing.assert_allclose(its, gradient, atol=1e-6 * abs(gradient).max())
+    assert three.batches == 3
+    values, slopes = zip(*(three.of_batch(at, x) for at in range(3)), strict=True)
+    assert np.mean(values) == pytest.approx(other, rel=1e-12)
+    np.testing.assert_allclose(np.mean(slopes, axis=0), its, atol=1e-12)
+
+
+def test_penalties_are_of_their_groups(rig: Any, spec: Any) -> None:
+    """Of weights and embeddings, whole tables; of biases where their group says so."""
+    plain = objective_of(rig(spec(layers=[TANH], categories=1)))
+    x = plain.start()
+    value, gradient = plain(x)
+    tables = {"bias": {"l2": 3.0, "l1": 0.5}, "embedding": {"l2": 7.0}}
+    with_groups = objective_of(rig(with_l2(spec(layers=[TANH], categories=1), l2=2.0, l1=0.25, groups=tables)))
+    other, its = with_groups(x)
+    l2 = np.full(len(x), 2.0)
+    dense = 8 * 6
+    l2[dense : dense + 6] = l2[dense + 12] = 3.0   # dense0.bias, output.bias
+    l2[dense + 13 :] = 7.0
+    assert other == pytest.approx(value + float((l2 * x * x).sum()) / 2, rel=1e-12)
+    np.testing.assert_allclose(its - gradient, l2 * x, atol=1e-6)
+    np.testing.assert_array_equal(with_groups.l1[[0, dense, dense + 13]], [0.25, 0.5, 0.25])
+
+
+def test_what_has_no_such_function(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserMistake, match=r"draws random numbers.*got dropout; leave it out, or use l2"):
+        objective_of(rig(spec(layers=[TANH, {"dropout": 0.5}])))
+    with pytest.raises(UserMistake, match=r"looks at other rows of a batch.*got batch_norm0\.running_mean"):
+        objective_of(rig(spec(layers=[TANH, {"batch_norm": 1e-5}])))
+    rigged = rig(spec())
+    rigged.blocks["weight"][:] = 0
+    with pytest.raises(UserMistake, match="expected a weight above 0"):
+        objective_of(rigged)
+    monkeypatch.setattr(objective, "MOST_PARAMETERS", 5)
+    with pytest.raises(UserMistake, match=r"parameters: expected at most 5.*got 6; give the columns fewer buckets"):
+        objective_of(rig(spec()))
+
+
+def test_a_value_that_overflows_is_too_high(rig: Any, spec: Any) -> None:
+    """Parameters beyond float32 are no error."""
+    function = objective_of(rig(spec(loss="mean_squared_error")))
+    start = function.start()
+    value, gradient = function(np.full(function.size, 1e300))
+    assert not np.isfinite(value) or not np.isfinite(gradient).all()
+    assert minimize(function, start, "lbfgs").converged
+
+
+NORM = ("gradient_squares", "gradient_squares_rows", "clip_norm", "score_gradient")
+
+
+@over("loss", losses.names())
+@over("backend", BACKENDS)
+def test_active_rows_are_those_of_a_weight_above_0(rig: Any, spec: Any, loss: str, backend: str) -> None:
+    rigged = rig(spec(loss, layers=[HIDDEN]))
+    plan = rigged.plan(backend, phases=("train", "evaluate"))
+    for weights in (rigged.blocks["weight"][:50, 0].copy(), np.zeros(50), np.full(50, -1.0)):
+        rigged.blocks["weight"][:50, 0] = weights
+        for phase in (plan.train, plan.evaluate):
+            phase(rigged.address)
+            assert plan.step.active_rows == int((weights > 0).sum())
+    assert summary(rigged.model.scores(rigged.share))["rows"] == 2 * 49
+
+
+@over("backend", BACKENDS)
+@over("limit", ["clip_norm", "clip_group_norm"])
+def test_the_norm_is_that_of_the_gradient_before_it_is_clipped(rig: Any, spec: Any, backend: str, limit: str) -> None:
+    """Of SGD of rate 1 the gradient is what a step takes off."""
+    told = spec(layers=[HIDDEN], categories=2, bags=[0])
+    found = []
+    for bound in (1e9, 1e-3):
+        told["optimizer"] = {"name": "sgd", limit: bound}
+        rigged = rig(told)
+        plan, before = rigged.plan(backend), rigged.learned.copy()
+        rigged.step(plan, 1.0)
+        found.append(plan.step.gradient_norm)
+        taken = before - rigged.learned
+        if bound > 1:
+            assert found[0] == pytest.approx(np.linalg.norm(taken.astype(np.float64)), rel=1e-5)
+    assert found[0] == found[1] > 0.1
+    rigged.step(plan, 1.0)
+    assert summary(rigged.model.scores(rigged.share))["gradient_norm"] == (found[1] + plan.step.gradient_norm) / 2
+    assert "gradient_norm" not in rigged.model.figures
+
+
+@over("backend", BACKENDS)
+def test_it_is_0_where_nothing_is_clipped_by_norm_and_costs_nothing(rig: Any, spec: Any, backend: str) -> None:
+    rigged = rig(spec(layers=[HIDDEN], categories=2))
+    plan = rigged.plan(backend)
+    rigged.step(plan)
+    assert plan.step.gradient_norm == 0 and "gradient_norm" not in summary(rigged.model.scores(rigged.share))
+    assert not {call.op for call in rigged.model.built(64)[0].calls_of("train")}.intersection(NORM)
+
+
+@over("backend", BACKENDS)
+def test_it_is_not_finite_where_the_gradient_is_not(rig: Any, spec: Any, backend: str) -> None:
+    rigged = rig({**spec(numbers=1), "optimizer": {"name": "sgd", "clip_norm": 1.0}})
+    plan = rigged.plan(backend)
+    rigged.blocks["weight"][3], rigged.blocks["numbers"][3] = 1, np.nan
+    rigged.step(plan)
+    assert np.isnan(plan.step.gradient_norm) and plan.step.not_finite == 1
+    rigged.blocks["weight"][:] = rigged.blocks["numbers"][:] = 0
+    rigged.step(plan)
+    assert plan.step.gradient_norm == 0 and plan.step.active_rows == 0

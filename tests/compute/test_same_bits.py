@@ -8,7 +8,9 @@ import pytest
 from looped import over
 
 from streamtrain import _native
+from streamtrain.compute import input as inputs
 from streamtrain.compute.backends.cpu import TILE_ROWS
+from streamtrain.compute.builder import Value
 from streamtrain.compute.model import Model
 from tests.compute.shapes import GELU, HIDDEN, RESIDUAL, each_shape
 
@@ -72,3 +74,51 @@ def test_any_number_of_rows_has_its_bits(
         found |= outcomes(monkeypatch, rig, spec(**NETWORKS[name]), [PLAIN], rows=rows, capacity=TILE_ROWS)
     plain, *_ = found.values()
     assert not [way for way, (bits, _) in found.items() if bits != plain[0]]
+
+
+RELU = {"dense": 6, "activation": "relu"}
+TWO_READERS = [
+    {"name": "a", **RELU, "of": "input"}, {"name": "b", "dense": 4, "of": "input"}, {"name": "c", "concat": ["a", "b"]},
+]  # fmt: skip
+MIXED = [
+    {"name": "a", "dense": 12, "of": "input"}, {"name": "b", "multiply": ["a", "input"]},
+    {"name": "c", "add": ["b", "input"]},
+]  # fmt: skip
+LAST = [
+    {"name": "a", "scale": ["input"], "by": 0.5}, {"name": "b", "dense": 4, "of": "input"},
+    {"name": "c", "concat": ["a", "b"]},
+]  # fmt: skip
+OF_TABLES: dict[str, dict[str, Any]] = {
+    "a list": {"layers": [RELU, {"dense": 4}], "categories": 2, "standardize": True},
+    "a linear one": {"categories": 2},
+    "two readers": {"graph": TWO_READERS, "categories": 2},
+    "a reader of all": {"graph": MIXED, "categories": 2},
+    "one before it": {"graph": LAST, "categories": 2},
+    "numbers behind": {"layers": [RELU], "categories": 1, "vectors": [3], "bags": [0, 2]},
+    "bags": {"layers": [RELU], "bags": [0, 1, 4], "pixels": [4]},
+}
+
+
+@over("name", OF_TABLES)
+def test_gradients_of_the_columns_of_tables_alone_have_the_bits_of_all(
+    rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    alone = rig(spec(**OF_TABLES[name])).outcome()
+    with monkeypatch.context() as patch:
+        patch.setattr(inputs, "Value", lambda *given, **named: Value(*given, **named | {"learned": None}))
+        assert alone == rig(spec(**OF_TABLES[name])).outcome()
+
+
+@over(
+    ("name", "expected"),
+    [
+        ("a list", {(7, 6), (6, 4), (4, 1)}),  # tables of 3 and 4 beside 5 numbers
+        ("a linear one", {(7, 1)}),
+        ("two readers", {(7, 6), (7, 4), (10, 1)}),
+        ("numbers behind", {(9, 6), (6, 1)}),  # 3 of the category, 3 of the vector between them, 3 of tags
+    ],
+)
+def test_no_other_column_is_computed(rig: Any, spec: Any, name: str, expected: set[tuple[int, int]]) -> None:
+    made = rig(spec(**OF_TABLES[name]))
+    calls = made.model.built(64)[0].calls_of("train")
+    assert {call.args[1:3] for call in calls if call.op == "dense_grad_input"} == expected

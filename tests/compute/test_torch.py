@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ import pytest
 
 from streamtrain.compute import backends, losses
 from streamtrain.compute.model import Model
-from streamtrain.compute.model_spec import input_shape
+from streamtrain.compute.model_spec import ModelSpec, input_shape
 from streamtrain.compute.module_spec import COUNTERS, Inputs, ModuleSpec, inputs_of
 from streamtrain.compute.torch import TorchModule, described
 from streamtrain.errors import UserMistake
+from tests.compute.conftest import Rig, spec_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 nn = torch.nn
@@ -31,8 +32,8 @@ def with_dropout(inputs: Inputs) -> Any:
     return nn.Sequential(nn.Linear(inputs.width, 8), nn.Dropout(0.5), nn.Linear(8, inputs.outputs))
 
 
-def spec_with(spec: Callable[..., dict[str, Any]], make: Any, **given: Any) -> tuple[dict[str, Any], TorchModule]:
-    told, source = spec(**given), TorchModule.of(make)
+def spec_with(make: Any, **given: Any) -> tuple[dict[str, Any], TorchModule]:
+    told, source = spec_of(**given), TorchModule.of(make)
     shape = input_shape(told)
     numbers = [f"n{at}" for at in range(shape.numbers)]
     inputs = inputs_of(shape, numbers, losses.get(told["loss"]).outputs(shape))
@@ -40,14 +41,18 @@ def spec_with(spec: Callable[..., dict[str, Any]], make: Any, **given: Any) -> t
     return {**told, "torch": described(source, inputs, label_dtype).to_dict()}, source
 
 
+def rig_with(make: Any, rows: int = 50, **given: Any) -> Rig:
+    told, source = spec_with(make, **given)
+    return Rig(told, rows=rows, network=source)
+
+
 @pytest.mark.parametrize("loss", losses.names())
 @pytest.mark.parametrize("backend", [name for name in backends.names() if backends.get(name).CALLS_OUT])
-def test_it_learns_as_the_same_layers_of_ours(rig: Any, spec: Any, loss: str, backend: str) -> None:
+def test_it_learns_as_the_same_layers_of_ours(loss: str, backend: str) -> None:
     """From the same start: outputs, gradients of parameters and of embeddings below, the optimizer over all."""
     layers = [{"dense": 8, "activation": "relu"}]
     given = {"loss": loss, "numbers": 5, "standardize": True, "categories": 2}
-    told, source = spec_with(spec, two_layers, **given)
-    theirs, ours = rig(told, network=source), rig(spec(layers=layers, **given))
+    theirs, ours = rig_with(two_layers, **given), Rig(spec_of(layers=layers, **given))
     mine, its = ours.model.views(ours.state), theirs.model.views(theirs.state)
     for name, module in (("dense0", "module.0"), ("output", "module.2")):
         mine[f"{name}.weight"][...] = its[f"{module}.weight"].T
@@ -65,13 +70,11 @@ def test_it_learns_as_the_same_layers_of_ours(rig: Any, spec: Any, loss: str, ba
     assert np.allclose(plans[0].output()[:50], plans[1].output()[:50], rtol=1e-3, atol=1e-5)
 
 
-def test_averages_and_counters_are_the_states(rig: Any, spec: Any) -> None:
-    told, source = spec_with(spec, with_moments)
-    rigged = rig(told, network=source)
-    views, plan = rigged.model.views(rigged.state), rigged.plan()
+def test_averages_and_counters_are_the_states() -> None:
+    rigged = rig_with(with_moments)
+    views = rigged.model.views(rigged.state)
     assert views["module.1.running_var"].tolist() == [1.0] * 8 and views[COUNTERS].tolist() == [0]
-    for _ in range(3):
-        rigged.step(plan)
+    plan = rigged.train()
     assert abs(views["module.1.running_mean"]).min() > 0
     block = next(block for block in rigged.model.blocks if block.name == COUNTERS)
     assert rigged.share[block.part_offset : block.part_offset + 8].view(np.int64).tolist() == [3]
@@ -80,33 +83,30 @@ def test_averages_and_counters_are_the_states(rig: Any, spec: Any) -> None:
     assert np.array_equal(before, rigged.state)
 
 
-def test_a_batch_too_small_for_moments_takes_the_running_ones(rig: Any, spec: Any) -> None:
-    told, source = spec_with(spec, with_moments)
-    assert ModuleSpec.from_dict(told["torch"]).least_rows == 2
-    rigged = rig(told, rows=1, network=source)
-    views, plan = rigged.model.views(rigged.state), rigged.plan()
+def test_a_batch_too_small_for_moments_takes_the_running_ones() -> None:
+    rigged = rig_with(with_moments, rows=1)
+    assert rigged.model.parsed.module.least_rows == 2
+    views = rigged.model.views(rigged.state)
     rigged.blocks["weight"][0] = 1
     before = views["module.0.weight"].copy()
-    rigged.step(plan)
+    rigged.train(1)
     assert not np.array_equal(before, views["module.0.weight"])
     assert views["module.1.running_mean"].tolist() == [0.0] * 8
 
 
-def test_random_numbers_go_by_the_step(rig: Any, spec: Any) -> None:
-    told, source = spec_with(spec, with_dropout)
-
+def test_random_numbers_go_by_the_step() -> None:
     def loss_with(random: int) -> float:
-        rigged = rig(told, network=source)
+        rigged = rig_with(with_dropout)
         plan = rigged.plan()
         plan.step.random = random
-        return float(rigged.step(plan))
+        return rigged.step(plan)
 
     assert loss_with(7) == loss_with(7) != loss_with(8)
     assert loss_with(2**64 - 1) != loss_with(2**63)
 
 
-def test_it_starts_as_it_is_made(spec: Any) -> None:
-    told, source = spec_with(spec, two_layers)
+def test_it_starts_as_it_is_made() -> None:
+    told, source = spec_with(two_layers)
     model = Model(told, source)
     one, other = (model.views(model.initial_state(seed))["module.0.weight"].copy() for seed in (1, 2))
     assert np.array_equal(one, model.views(model.initial_state(1))["module.0.weight"])
@@ -115,7 +115,7 @@ def test_it_starts_as_it_is_made(spec: Any) -> None:
     shape = ModuleSpec.from_dict(told["torch"]).inputs
     assert np.array_equal(one, two_layers(shape)[0].weight.detach().numpy())
     held = two_layers(shape)
-    told, source = spec_with(spec, held)
+    told, source = spec_with(held)
     model = Model(told, source)
     start = model.views(model.initial_state(5))["module.0.weight"]
     assert np.array_equal(start, held[0].weight.detach().numpy())
@@ -132,7 +132,7 @@ LOSSES = {   # by the kind of a label: a loss of ours, and the same in PyTorch
 
 
 @pytest.mark.parametrize(("loss", "same"), LOSSES.values(), ids=LOSSES)
-def test_its_own_loss_has_the_gradient(rig: Any, spec: Any, loss: str, same: Any) -> None:
+def test_its_own_loss_has_the_gradient(loss: str, same: Any) -> None:
     """The same function in PyTorch as ours gives the same parameters, another others; scores stay the job's."""
 
     def alike(inputs: Inputs) -> Any:
@@ -147,8 +147,7 @@ def test_its_own_loss_has_the_gradient(rig: Any, spec: Any, loss: str, same: Any
 
     trained = []
     for make in (two_layers, alike, other):
-        told, source = spec_with(spec, make, loss=loss)
-        rigged = rig(told, network=source)
+        rigged = rig_with(make, loss=loss)
         plan = rigged.plan()
         scores = [rigged.step(plan) for _ in range(3)]
         trained.append((scores[0], rigged.model.views(rigged.state)["module.0.weight"].copy()))
@@ -184,42 +183,33 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_its_own_optimizer_is_pytorchs_from_any_step_on(rig: Any, spec: Any, name: str) -> None:
+def test_its_own_optimizer_is_pytorchs_from_any_step_on(name: str) -> None:
     """A plan that goes on from the state of another, as after a worker's death, gives the same bits as one that ran
     through; both those of a plain loop."""
     Configured.make = staticmethod(OPTIMIZERS[name])
-    told, source = spec_with(spec, Configured, categories=1)
-    assert ModuleSpec.from_dict(told["torch"]).optimizer.name == name
-    whole, halves = rig(told, network=source), rig(told, network=source)
-    plan = whole.plan()
-    for number in range(1, 9):
-        plan.step.number = number
-        whole.step(plan)
-    for start in (1, 5):
-        plan = halves.plan()
-        for number in range(start, start + 4):
-            plan.step.number = number
-            halves.step(plan)
-    assert np.array_equal(whole.state[: whole.model.learned_bytes], halves.state[: whole.model.learned_bytes])
+    whole, halves = (rig_with(Configured, categories=1) for _ in range(2))
+    assert whole.model.parsed.module.optimizer.name == name
+    whole.train(8)
+    for _ in range(2):
+        halves.train(4)
+    assert whole.learned.tobytes() == halves.learned.tobytes()
     kept = [block.name for block in whole.model.blocks if block.group == "optimizer"]
     assert "adam.m.c0.embedding" in kept and not any(block.startswith("adam.m.module") for block in kept)
     assert any(block.startswith(f"{name}.") for block in kept)
 
 
-def test_its_own_optimizer_learns_as_in_a_plain_loop(rig: Any, spec: Any) -> None:
+def test_its_own_optimizer_learns_as_in_a_plain_loop() -> None:
     Configured.make = staticmethod(OPTIMIZERS["AdamW"])
-    told, source = spec_with(spec, Configured)
-    rigged = rig(told, network=source)
+    rigged = rig_with(Configured)
     rigged.base[:] = 0   # no class prior in the logits: a plain loop has none
-    views, alone = rigged.model.views(rigged.state), Configured(ModuleSpec.from_dict(told["torch"]).inputs)
+    views, alone = rigged.model.views(rigged.state), Configured(rigged.model.parsed.module.inputs)
     for name, tensor in alone.named_parameters():
         tensor.data.copy_(torch.from_numpy(views[f"module.{name}"]))
     optimizer, rows = alone.configure_optimizers(), rigged.rows
     x, y = (torch.from_numpy(rigged.blocks[name][:rows].copy()) for name in ("numbers", "label"))
     weight = torch.from_numpy(rigged.blocks["weight"][:rows].copy())
     plan = rigged.plan()
-    for number in range(1, 6):
-        plan.step.number = number
+    for _ in range(5):
         rigged.step(plan)
         optimizer.zero_grad()
         each = LOSSES["binary"][1](alone(x), y)
@@ -240,27 +230,22 @@ class Frozen(Configured):
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_what_is_frozen_stays_as_it_is(rig: Any, spec: Any, own: bool) -> None:
+def test_what_is_frozen_stays_as_it_is(own: bool) -> None:
     """No decay of the optimizer's either."""
-    told, source = spec_with(spec, Frozen if own else lambda inputs: Frozen(inputs).layers)
-    rigged = rig(told, network=source)
-    views, plan = rigged.model.views(rigged.state), rigged.plan()
+    rigged = rig_with(Frozen if own else lambda inputs: Frozen(inputs).layers)
+    views = rigged.model.views(rigged.state)
     frozen, learned = (next(name for name in views if name.endswith(end)) for end in (".0.weight", ".2.weight"))
     before = views[frozen].copy(), views[learned].copy()
-    for number in range(1, 4):
-        plan.step.number = number
-        rigged.step(plan)
+    rigged.train()
     assert np.array_equal(before[0], views[frozen]) and not np.array_equal(before[1], views[learned])
 
 
-def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any) -> None:
+def test_a_batch_without_weight_changes_nothing() -> None:
     Configured.make = staticmethod(OPTIMIZERS["Adam"])
-    told, source = spec_with(spec, Configured)
-    rigged = rig(told, network=source)
+    rigged = rig_with(Configured)
     rigged.blocks["weight"][:] = 0
-    before, plan = rigged.state.copy(), rigged.plan()
-    plan.step.number = 1
-    rigged.step(plan)
+    before = rigged.state.copy()
+    plan = rigged.train(1)
     assert np.array_equal(before, rigged.state) and not plan.step.not_finite
     rigged.blocks["weight"][:] = 1
     rigged.blocks["numbers"][:] = np.nan
@@ -268,12 +253,12 @@ def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any) -> None:
     assert plan.step.not_finite
 
 
-def test_a_lazy_module_sees_its_inputs(spec: Any) -> None:
-    told, _ = spec_with(spec, lambda: nn.Sequential(nn.LazyLinear(8), nn.LazyLinear(1)), categories=1)
+def test_a_lazy_module_sees_its_inputs() -> None:
+    told, _ = spec_with(lambda: nn.Sequential(nn.LazyLinear(8), nn.LazyLinear(1)), categories=1)
     assert told["torch"]["parameters"][0] == ["0.weight", [8, 8]]
 
 
-def test_parameters_with_two_names_are_one(spec: Any, rig: Any) -> None:
+def test_parameters_with_two_names_are_one() -> None:
     class Tied(nn.Module):
         def __init__(self, inputs: Inputs) -> None:
             super().__init__()
@@ -284,19 +269,17 @@ def test_parameters_with_two_names_are_one(spec: Any, rig: Any) -> None:
         def forward(self, x: Any) -> Any:
             return self.last(self.second(torch.relu(self.first(x))))[:, 0]
 
-    told, source = spec_with(spec, Tied)
-    assert [name for name, _ in told["torch"]["parameters"]].count("first.weight") == 1
-    rigged = rig(told, network=source)
+    rigged = rig_with(Tied)
+    assert [name for name, _ in rigged.model.parsed.module.parameters].count("first.weight") == 1
     plan = rigged.plan()
     first = rigged.step(plan)
     assert [rigged.step(plan) for _ in range(40)][-1] < first
 
 
-def test_without_the_module_the_state_is_laid_out_and_nothing_computed(spec: Any, rig: Any) -> None:
-    told, source = spec_with(spec, two_layers)
-    model = Model(told)
+def test_without_the_module_the_state_is_laid_out_and_nothing_computed() -> None:
+    told, _ = spec_with(two_layers)
+    model, rigged = Model(told), rig_with(two_layers)
     assert model.layout.blocks[0].name == "module.0.weight"
-    rigged = rig(told, network=source)
     rigged.model = model
     for wanted in (lambda: rigged.plan(), lambda: model.initial_state(0)):
         with pytest.raises(UserMistake, match=r"test_torch:two_layers, which is not at hand: nothing is imported"):
@@ -305,3 +288,136 @@ def test_without_the_module_the_state_is_laid_out_and_nothing_computed(spec: Any
     rigged.model = Model(told, other)
     with pytest.raises(UserMistake, match=r"expected 0.weight \[8, 5\], got 0.weight \[9, 5\]; .*not the snapshot's"):
         rigged.plan()
+
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+nn = torch.nn
+
+
+class Line(nn.Module):
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__()
+        self.layer = nn.Linear(inputs.width, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x)
+
+
+class Hidden(nn.Module):
+    """Keeps what it has learned where nobody sees it."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__()
+        self.layer, self.seen = nn.Linear(inputs.width, 1), 0.0
+
+    def forward(self, x: Any) -> Any:
+        self.seen += 0.5
+        return self.layer(x) + self.seen
+
+
+class Replacing(nn.Module):
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__()
+        self.layer = nn.Linear(inputs.width, 1)
+        self.register_buffer("mean", torch.zeros(1))
+
+    def forward(self, x: Any) -> Any:
+        self.mean = self.mean + 1
+        return self.layer(x)
+
+
+class Flag(Replacing):
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__(inputs)
+        self.register_buffer("mean", torch.zeros(1, dtype=torch.float64))
+
+    def forward(self, x: Any) -> Any:
+        self.mean += 1
+        return self.layer(x)
+
+
+class Raising(nn.Module):
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__()
+        self.layer = nn.Linear(inputs.width + 1, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x)
+
+
+def unable(inputs: Inputs) -> Any:
+    raise ValueError("no such width")
+
+
+class Closing(Line):
+    def configure_optimizers(self) -> Any:
+        return torch.optim.LBFGS(self.parameters())
+
+
+class Unable(Line):
+    def configure_optimizers(self) -> Any:
+        return [], []
+
+
+class Astray(Line):
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(Line(Inputs(5, 1, {})).parameters(), lr=0.1)
+
+
+class Summing(Line):
+    def loss(self, outputs: Any, labels: Any) -> Any:
+        return (outputs - labels).square().sum()
+
+
+REFUSED: Mapping[str, tuple[Any, str]] = {
+    "no module": (lambda: 3, "expected a torch.nn.Module, got int"),
+    "raises": (unable, "when made it raised ValueError: no such width"),
+    "shape": (Raising, r"when called with float32 \[3, 5\] it raised RuntimeError: .*mat1"),
+    "outputs": (lambda inputs: nn.Linear(inputs.width, 2), r"the outputs float32 \[3, 1\], .*, got float32 \[3, 2\]"),
+    "type of outputs": (lambda inputs: nn.Sequential(nn.LSTM(inputs.width, 1)), "got a tuple"),
+    "double": (lambda inputs: nn.Linear(inputs.width, 1).double(), "torch.float32 on the CPU, got weight is"),
+    "no parameters": (lambda: nn.Identity(), "on the CPU, got none"),
+    "nothing learns": (lambda inputs: nn.Linear(inputs.width, 1).requires_grad_(False), "no parameter that learns"),
+    "hidden": (Hidden, "two that began alike ended otherwise"),
+    "replaces": (Replacing, "change its tensors in place .*, got another tensor as mean"),
+    "other type": (Flag, r"as float32 \(averaged\) or int64 \(counted\), got mean of float64"),
+    "large table": (lambda: nn.Embedding(1 << 18, 65), "of at most 64 MiB with dense gradients, got 65 MiB"),
+    "sparse table": (lambda: nn.Embedding(8, 2, sparse=True), "got sparse=True"),
+    "needs a closure": (Closing, "configure_optimizers.*closure"),
+    "no optimizer": (Unable, "expected a torch.optim.Optimizer, got tuple"),
+    "others' optimizer": (Astray, "expected an optimizer of the module's own parameters, got 2 that are not"),
+    "one loss": (Summing, r"in its loss\(\) on 3 rows it raised .*expected the loss of each row, \[3\], got \[\]"),
+    "no name": ("nets", 'expected "package.module:Net", got \'nets\''),
+    "no package": ("no_such_package.nets:Net", "No module named 'no_such_package'"),
+    "no class": ("math:Net", "has no attribute 'Net'"),
+    "no function": ("math:pi", "expected a class or a function, got float"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_break_a_guarantee_is_refused(name: str) -> None:
+    make, message = REFUSED[name]
+    with pytest.raises(UserMistake, match=message):
+        described(TorchModule.of(make), Inputs(5, 1, {}), "f32")
+
+
+@pytest.mark.parametrize("told", [
+    None, {"name": 3}, {"name": "a:b", "inputs": [0, 1, []]}, {"name": "a:b", "inputs": [3, 1, [["a", 2, 5]]]},
+    {"parameters": []}, {"parameters": [["w", [2]], ["w", [2]]]}, {"parameters": [["w", [1 << 41]]]},
+    {"parameters": [["w", [-1]]]}, {"counters": 7}, {"least_rows": 3},
+    {"own_loss": 1}, {"optimizer": ["a"]}, {"optimizer": ["a", [["x", "m", [2]]], []]}, {"optimizer": ["a", [], [3]]},
+    {"optimizer": ["a", [["w", "m", [2]]] * 2, []]},
+])  # fmt: skip
+def test_what_a_manifest_says_is_checked(told: Any) -> None:
+    right = ModuleSpec("a:b", Inputs(3, 1, {"a": slice(0, 3)}), (), (), (), 1).to_dict() | {"parameters": [["w", [2]]]}
+    assert ModuleSpec.from_dict(right).to_dict() == right
+    with pytest.raises(UserMistake, match=r"model\.torch"):
+        ModuleSpec.from_dict(told if told is None else {**right, **told})
+
+
+def test_the_norm_of_what_leads_to_an_output_is_a_modules_own_affair() -> None:
+    torch_spec = ModuleSpec("a:b", Inputs(3, 1, {"a": slice(0, 3)}), (), (), (), 1).to_dict()
+    spec = {"input": {"numbers": 3}, "loss": "binary_cross_entropy", "optimizer": {"name": "adam", "max_norm": 1.0},
+            "torch": torch_spec | {"parameters": [["w", [2]]]}}  # fmt: skip
+    with pytest.raises(UserMistake, match=r"model.optimizer.max_norm: expected 0 for a PyTorch module, .*got 1"):
+        ModelSpec.from_dict(spec)

@@ -27,16 +27,13 @@ def eight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "usable_count", lambda: 8)
 
 
-def test_auto_gives_each_worker_cores_of_its_own_where_there_are_enough(eight: None) -> None:
+def test_auto_gives_each_worker_its_own_cores(eight: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cores.cores_of_workers(job(workers=2, threads_per_worker=3, affinity="auto")) == [[2, 3, 4], [5, 6, 7]]
     assert cores.cores_of_workers(job(workers=8, affinity="auto")) == [[core] for core in range(2, 10)]
     assert cores.cores_of_workers(job(workers=3, threads_per_worker=3, affinity="auto")) == []
     assert cores.cores_of_workers(job(workers=2, affinity="off")) == []
-
-
-def test_a_quota_leaves_auto_without_enough(eight: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "usable_count", lambda: 3)
-    assert cores.cores_of_workers(job(workers=4, affinity="auto")) == []
+    assert cores.cores_of_workers(job(workers=4, affinity="auto")) == [], "a quota leaves too few"
 
 
 def test_cores_that_are_not_there_are_refused_before_anything_starts(eight: None) -> None:

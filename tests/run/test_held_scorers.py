@@ -17,26 +17,16 @@ from streamtrain.columns.served import Served
 from streamtrain.kafka import library
 from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer
+from tests.run.conftest import DELIVERIES
 
-DELIVERIES = ["exactly_once", "at_least_once"]
 HEADER = "streamtrain-variant"
 NAMES = ("first", "second", "wider")
 ROW = [1.5, -2.0]
 Scorers = dict[str, _native.RequestScorer]
 
 
-@pytest.fixture
-def bench(kafka: Any) -> Bench:
-    return Bench(kafka.bootstrap, kafka.fresh_name("held"))
-
-
-@pytest.fixture
-def model(bench: Bench) -> ServedModel:
-    return ServedModel(bench.bootstrap, bench.job)
-
-
 def scorers(bench: Bench, model: ServedModel, format: Any = "json") -> Scorers:
-    """Of three snapshots, the third of another model; two may have pages in common."""
+    """Makes scorers of three snapshots, the third of another model; two may have pages in common."""
     wider = ServedModel(bench.bootstrap, f"{bench.job}.wider", layers=[{"dense": 4, "activation": "relu"}])
     made, before = {}, None
     for name, of in zip(NAMES, (model, model, wider), strict=True):
@@ -71,7 +61,7 @@ def to_its_end(running: _native.Predictor) -> None:
 
 
 def answered_once(bench: Bench, count: int) -> dict[str, Answer]:
-    """All answers by key, once they can be read: a commit's answer comes before its markers are written."""
+    """Returns all answers by key, once they can be read: a commit's answer comes before its markers are written."""
     wait_for(lambda: bench.counts().total() >= count)
     counts = bench.counts()
     assert len(counts) == count and set(counts.values()) == {1}

@@ -8,13 +8,17 @@ import multiprocessing
 import os
 import subprocess
 import sys
-import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 import numpy as np
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from failing_librdkafka import built, run_predictor
+from given_outputs import echo_scorer
+from more_partitions import add_partitions
 from prediction_bench import PARTITIONS, Bench, running
 from served_model import NUMBERS, ServedModel
 from waiting import wait_for
@@ -26,36 +30,33 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.log import Reminder
 from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer
+from streamtrain.topics.topic import TopicWish
+from tests.e2e.test_gaps import delete
+from tests.run.conftest import DELIVERIES, answer_all, ask
 
-DELIVERIES = ["exactly_once", "at_least_once"]
 spawn = multiprocessing.get_context("spawn")
 
 
 def predicted(answer: Answer) -> list[Any]:
-    """Of the rows of a request, all of them good."""
+    """Returns the predictions of a request's rows, all of them good."""
     assert isinstance(answer.prediction, list)
     return [row["prediction"] for row in answer.prediction if isinstance(row, dict)]
 
 
-@pytest.fixture
-def bench(kafka: Any) -> Bench:
-    return Bench(kafka.bootstrap, kafka.fresh_name("predict"))
-
-
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Bench, delivery: str) -> None:
-    served = ServedModel(bench.bootstrap, bench.job)
-    made = served.put()
+def test_answers_have_the_requests_key_headers_and_the_snapshots_names(
+    bench: Bench, model: ServedModel, delivery: str
+) -> None:
+    made = model.put()
     bench.ask({"a": 1.5, "b": -2}, "one", [("trace", b"7"), ("trace", b""), ("streamtrain-version", b"99")])
     bench.ask([{"a": 1, "b": 2}, [3, 4]], "many", partition=1)
     bench.ask([{"a": 1, "b": 2}], "one of many")
     bench.ask({"a": [1, 2, 3], "b": [4, 5, 6]}, "columns", partition=2)
     bench.ask([], "none")
-    bench.flush()
-    totals = predictor.answer(bench.config(delivery, until_end=True), threading.Event())
+    totals = answer_all(bench, delivery)
     answers = bench.answers()
     one = answers["one"]
-    assert one.prediction == {"prediction": pytest.approx(served.probability(1, [1.5, -2]), rel=1e-6)}
+    assert one.prediction == {"prediction": pytest.approx(model.probability(1, [1.5, -2]), rel=1e-6)}
     assert (one.version, one.digest, one.error) == (1, made.digest.hex(), None)
     assert {key: (answer.partition, answer.offset) for key, answer in answers.items()} == {
         "one": (0, 0), "many": (1, 0), "one of many": (0, 1), "columns": (2, 0), "none": (0, 2),
@@ -65,14 +66,13 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Be
         "many": [[1, 2], [3, 4]], "one of many": [[1, 2]], "columns": [[1, 4], [2, 5], [3, 6]], "none": [],
     }  # fmt: skip
     for key, rows in expected.items():
-        assert predicted(answers[key]) == pytest.approx([served.probability(1, row) for row in rows], rel=1e-6)
+        assert predicted(answers[key]) == pytest.approx([model.probability(1, row) for row in rows], rel=1e-6)
     assert (totals["requests"], totals["rows"], totals["errors"]) == (5, 7, 0)
 
 
 @pytest.mark.full
-def test_as_a_process_of_its_own(bench: Bench) -> None:
+def test_as_a_process_of_its_own(bench: Bench, served: ServedModel) -> None:
     """Started as the supervisor starts its own: the one contract of all roles."""
-    ServedModel(bench.bootstrap, bench.job).put()
     bench.ask({"a": 1, "b": 2}, "one")
     bench.flush()
     document = {
@@ -85,23 +85,18 @@ def test_as_a_process_of_its_own(bench: Bench) -> None:
     assert [*bench.answers()] == ["one"]
 
 
-def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench) -> None:
-    served = ServedModel(bench.bootstrap, bench.job)
-    served.put()
+def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench, served: ServedModel) -> None:
     rows = [[1.5, -2], [3, 4]]
     for count, key in enumerate(("none", "one", "two")):
         columns = {name: [row[at] for row in rows[:count]] for at, name in enumerate("ab")}
         bench.ask(record_format("packed").encode(served.schema.for_requests(), columns), key)
-    bench.flush()
-    predictor.answer(bench.config(format={"name": "packed"}, until_end=True), threading.Event())
+    answer_all(bench, format={"name": "packed"})
     answers = {key: answer.prediction for key, answer in bench.answers().items()}
     expected = [{"prediction": pytest.approx(served.probability(1, row), rel=1e-6)} for row in rows]
     assert answers == {"none": [], "one": expected[0], "two": expected}
 
 
-def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:
-    served = ServedModel(bench.bootstrap, bench.job)
-    served.put()
+def test_a_bad_request_is_answered_with_its_reason(bench: Bench, served: ServedModel) -> None:
     bad = {
         "text": {"a": "n/a", "b": 1}, "missing": {"a": 1}, "broken": b"{", "empty": b"", "tombstone": None,
         "infinite": b'{"a": 1e999, "b": 1}',
@@ -110,8 +105,7 @@ def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:
         bench.ask(value, key)
     bench.ask({"a": 1, "b": 1}, "good")
     bench.ask([{"a": 1, "b": 2}, {"a": None, "b": 2}], "second row")
-    bench.flush()
-    totals = predictor.answer(bench.config(until_end=True), threading.Event())
+    totals = answer_all(bench)
     headers = {(m.key or b"").decode(): dict(m.headers) for m in bench.messages()}
     answers = bench.answers()
     assert answers.keys() == {*bad, "good", "second row"} and answers["good"].error is None
@@ -134,17 +128,14 @@ def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:
     assert [totals[name] for name in ("requests", "rows", "errors", "row_errors")] == [8, 2, 6, 7]
 
 
-def test_requests_of_more_than_a_slot_or_an_answer_holds(bench: Bench) -> None:
-    served = ServedModel(bench.bootstrap, bench.job)
-    served.put()
+def test_requests_of_more_than_a_slot_or_an_answer_holds(bench: Bench, served: ServedModel) -> None:
     rows = np.random.default_rng(0).standard_normal((1000, 2)).round(3).tolist()
     bench.ask(rows[:3], "few")
     bench.ask(rows, "many")
     bench.ask([[0, 0]] * 35_000, "too many for one answer")
     no_room = "k" * 100
     bench.ask([[0, 0]] * 20_000, no_room, [("large", b"x" * 700_000)], partition=1)
-    bench.flush()
-    predictor.answer(bench.config(until_end=True), threading.Event())
+    answer_all(bench)
     answers = bench.answers()
     got = predicted(answers["many"])
     assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-5)
@@ -160,8 +151,7 @@ def test_class_names_and_probabilities(bench: Bench) -> None:
     served = ServedModel(bench.bootstrap, bench.job, columns, loss="softmax_cross_entropy")
     served.put()
     bench.ask({"a": 0.5, "b": 1}, "k")
-    bench.flush()
-    predictor.answer(bench.config(until_end=True), threading.Event())
+    answer_all(bench)
     exponents = np.exp(served.logits(1, [[0.5, 1]])[0])
     expected = dict(zip(["walk", 'say "hi"', "süß"], exponents / exponents.sum(), strict=True))
     got = bench.answers()["k"].prediction
@@ -170,81 +160,66 @@ def test_class_names_and_probabilities(bench: Bench) -> None:
     assert got["prediction"] == max(expected, key=lambda name: expected[name])
 
 
-def test_requests_wait_for_the_first_trained_snapshot_and_new_ones_are_taken(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    served = ServedModel(bench.bootstrap, bench.job)
-    served.put(untrained=True)
-    bench.ask({"a": 1, "b": 1}, "waits")
-    bench.flush()
-    with caplog.at_level("INFO", logger="streamtrain"), running(bench.config()) as counters:
-        wait_for(lambda: "waiting for the first trained snapshot" in caplog.text)
-        assert counters["requests"] == 0 and bench.answers() == {}
-        for version in (2, 3):
-            served.put()
-            wait_for(lambda version=version: counters["version"] == version)
-            bench.ask({"a": 1, "b": 1}, f"with {version}")
-            bench.flush()
-            wait_for(lambda version=version: counters["requests"] == version)
-    answers = bench.answers()
-    assert {key: answer.version for key, answer in answers.items()} == {"waits": 2, "with 2": 2, "with 3": 3}
-    assert answers["with 3"].prediction == {"prediction": pytest.approx(served.probability(3, [1, 1]), rel=1e-6)}
-
-
-def test_what_is_waited_for_is_said_again_while_there_is_no_topic(
+def test_requests_wait_for_the_first_trained_snapshot_which_is_said_again_and_new_ones_are_taken(
     bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(predictor, "Reminder", partial(Reminder, 0.2))
     assert f"{bench.job}.snapshots" not in Admin(bench.bootstrap).names()
     with caplog.at_level("INFO", logger="streamtrain"), running(bench.config()) as counters:
         wait_for(lambda: caplog.text.count(f"waiting for the first snapshot of {bench.job}") >= 2)
-        ServedModel(bench.bootstrap, bench.job).put()
-        wait_for(lambda: counters["version"] == 1)
-        said = caplog.text.count("waiting for")
+        served = ServedModel(bench.bootstrap, bench.job)
+        served.put(untrained=True)
         bench.ask({"a": 1, "b": 1}, "waits")
         bench.flush()
-        wait_for(lambda: counters["requests"] == 1)
-    assert caplog.text.count("waiting for") == said
+        wait_for(lambda: "waiting for the first trained snapshot" in caplog.text)
+        assert counters["requests"] == 0 and bench.answers() == {}
+        for version in (2, 3):
+            served.put()
+            wait_for(lambda version=version: counters["version"] == version)
+            said = caplog.text.count("waiting for")
+            bench.ask({"a": 1, "b": 1}, f"with {version}")
+            bench.flush()
+            wait_for(lambda version=version: counters["requests"] == version)
+            assert caplog.text.count("waiting for") == said
+    answers = bench.answers()
+    assert {key: answer.version for key, answer in answers.items()} == {"waits": 2, "with 2": 2, "with 3": 3}
+    assert answers["with 3"].prediction == {"prediction": pytest.approx(served.probability(3, [1, 1]), rel=1e-6)}
 
 
-def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench) -> None:
-    served = ServedModel(bench.bootstrap, bench.job)
+def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench, model: ServedModel) -> None:
     for _ in range(3):
-        served.put()
-    assert predictor.answer(bench.config(until_end=True), threading.Event())["requests"] == 0, "of empty topics"
+        model.put()
+    assert answer_all(bench)["requests"] == 0, "of empty topics"
     bench.ask({"a": 1, "b": 1}, "k")
-    bench.flush()
-    predictor.answer(bench.config(until_end=True, snapshot=2), threading.Event())
+    answer_all(bench, snapshot=2)
     assert bench.answers()["k"].version == 2
     with pytest.raises(UserMistake, match="expected a version it holds"):
-        predictor.answer(bench.config(until_end=True, snapshot=9), threading.Event())
+        answer_all(bench, snapshot=9)
 
 
-def test_a_bad_kafka_setting_is_the_users_mistake(bench: Bench) -> None:
-    config = bench.config(kafka_producer={"bootstrap.servers": bench.bootstrap, "nonsense": "1"})
+def test_no_broker_and_a_bad_setting_are_said_at_once(bench: Bench) -> None:
+    nowhere = {"bootstrap.servers": "127.0.0.1:1"}
+    with pytest.raises(KafkaUnreachable):
+        answer_all(bench, kafka_consumer=nowhere, kafka_producer=nowhere)
     with pytest.raises(UserMistake, match="nonsense"):
-        predictor.answer(config, threading.Event())
+        answer_all(bench, kafka_producer={"bootstrap.servers": bench.bootstrap, "nonsense": "1"})
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_a_second_bounded_run_has_nothing_left_to_answer(bench: Bench, delivery: str) -> None:
-    ServedModel(bench.bootstrap, bench.job).put()
+def test_a_second_bounded_run_has_nothing_left_to_answer(bench: Bench, served: ServedModel, delivery: str) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": bench.bootstrap, "transactional.id": bench.job})
     producer.init_transactions(240)
     for i in range(40):  # two requests and a control record behind them each time, in every partition
         producer.begin_transaction()
         producer.produce(bench.requests, b"[1, 2]", str(i), partition=i % PARTITIONS)
         producer.commit_transaction(240)
-    for count in (40, 0):
-        totals = predictor.answer(bench.config(delivery, until_end=True), threading.Event())
-        assert totals["requests"] == count
+    assert [answer_all(bench, delivery)["requests"] for _ in range(2)] == [40, 0]
     assert bench.counts().total() == 40
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, delivery: str) -> None:
-    ServedModel(bench.bootstrap, bench.job).put()
+def test_members_are_killed_join_and_leave(bench: Bench, served: ServedModel, delivery: str) -> None:
     config, total = bench.config(delivery), 30_000
     stops = [spawn.Event() for _ in range(4)]
     members = [spawn.Process(target=predictor.answer, args=(config, stop)) for stop in stops]
@@ -263,8 +238,7 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
             assert members[1].exitcode == 0
         if i % 500 == 0:
             bench.flush()
-    bench.flush()
-    predictor.answer(bench.config(delivery, until_end=True), threading.Event())
+    answer_all(bench, delivery)
     for stop, member in zip(stops[2:], members[2:], strict=True):
         stop.set()
         member.join(240)
@@ -275,8 +249,9 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
         assert counts.total() == total
 
 
-def test_a_transaction_somebody_fences_is_done_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    ServedModel(bench.bootstrap, bench.job).put()
+def test_a_transaction_somebody_fences_is_done_again(
+    bench: Bench, served: ServedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(predictor.uuid, "uuid4", lambda: "known")
     name, common = f"{bench.job}.predict.known", {"bootstrap.servers": bench.bootstrap}
     lanes = [{**common, "transactional.id": f"{name}.{lane}"} for lane in range(2)]
@@ -302,8 +277,7 @@ def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) ->
     bench = Bench(broker.bootstrap, "outage")
     ServedModel(bench.bootstrap, bench.job).put()
     with running(bench.config(delivery)) as counters:
-        for i in range(2000):
-            bench.ask([i, 1], str(i), partition=i % PARTITIONS)
+        ask(bench, "request", 2000)
         wait_for(lambda: counters["requests"] > 0)
         broker.kill()
         for i in range(2000, 4000):
@@ -313,12 +287,6 @@ def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) ->
         counts = wait_for(lambda: len(found := bench.counts()) == 4000 and found)
     if delivery == "exactly_once":
         assert counts.total() == bench.counts().total() == 4000
-
-
-def test_no_broker_is_said_at_once(bench: Bench) -> None:
-    nowhere = {"bootstrap.servers": "127.0.0.1:1"}
-    with pytest.raises(KafkaUnreachable):
-        predictor.answer(bench.config(kafka_consumer=nowhere, kafka_producer=nowhere), threading.Event())
 
 
 def test_settings_come_from_the_job() -> None:
@@ -342,3 +310,166 @@ def test_settings_come_from_the_job() -> None:
     assert producer["linger.ms"] == "3" and producer["enable.idempotence"] == "true"
     assert "transactional.id" not in producer
     assert dict(predictor.consumer_settings(config))["group.id"] == "flights.predict"
+
+
+TIMEOUT_MS = 1_000  # of a transaction, from which follows how long the predictor waits for librdkafka
+
+
+@pytest.fixture(scope="module")
+def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("librdkafka"))
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        "send_offsets_to_transaction=3!,abort_transaction=1",
+        "commit_transaction=3,destroy=1",  # of the other producer: the stuck thread has one for itself
+        *(
+            pytest.param(fault, marks=pytest.mark.full)
+            for fault in ("init_transactions=2", "send_offsets_to_transaction=3", "commit_transaction=3")
+        ),
+    ],
+)
+def test_a_call_that_never_returns_costs_time_and_no_request(
+    bench: Bench, served: ServedModel, librdkafka: Path, faults: str
+) -> None:
+    stop = spawn.Event()
+    member = spawn.Process(target=run_predictor, args=(librdkafka, faults, TIMEOUT_MS, bench.config(), stop))
+    member.start()
+    try:
+        for batch in range(1, 7):
+            ask(bench, f"batch {batch}", 30)
+            wait_for(lambda batch=batch: len(bench.counts()) == 30 * batch)
+        stop.set()
+        member.join(240)
+        assert member.exitcode == 0
+    finally:
+        member.kill()
+    assert bench.counts().total() == 6 * 30
+
+
+# -- topics that change, and requests of every size -------------------------------------------------------------------
+
+spawn = multiprocessing.get_context("spawn")
+SOON = {"topic.metadata.refresh.interval.ms": "500"}  # that a topic has changed is seen this soon, not after 10 s
+
+
+def config_of(bench: Bench, delivery: str = "exactly_once") -> predictor.Config:
+    config = bench.config(delivery)
+    config.kafka_consumer.update(SOON)
+    return config
+
+
+def make(bench: Bench, *keys: str) -> None:
+    Admin(bench.bootstrap).ensure(TopicWish(key, f"{bench.job}.{key}", PARTITIONS) for key in keys)
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_topics_change_under_a_predictor(bench: Bench, served: ServedModel, delivery: str) -> None:
+    with running(config_of(bench, delivery)) as counters:
+        ask(bench, "before", 30)
+        wait_for(lambda: counters["requests"] == 30)
+        add_partitions(bench.bootstrap, bench.requests, PARTITIONS + 2)
+        fresh = Bench(bench.bootstrap, bench.job)  # a producer that knows them
+        for partition in range(PARTITIONS + 2):
+            fresh.ask([partition, 1], f"after {partition}", partition=partition)
+        fresh.flush()
+        wait_for(lambda: len(bench.answers()) == PARTITIONS + 32)
+        assert bench.counts().total() == PARTITIONS + 32
+        delete(bench, bench.predictions)
+        ask(fresh, "waits for its answers' topic", 1)
+        make(bench, "predictions")
+        wait_for(lambda: "waits for its answers' topic 0" in bench.answers())
+        for count in (6, 120):  # fewer and more than the topic before had
+            delete(bench, bench.requests)
+            make(bench, "requests")
+            ask(Bench(bench.bootstrap, bench.job), f"new of {count}", count)
+            wait_for(lambda count=count: {f"new of {count} {at}" for at in range(count)} <= bench.answers().keys())
+        delete(bench, f"{bench.job}.snapshots")
+        fresh = Bench(bench.bootstrap, bench.job)
+        for at in range(20):
+            seen = counters["requests"]
+            ask(fresh, "without snapshots", at + 1, at)
+            wait_for(lambda seen=seen: counters["requests"] > seen)
+    assert {answer.version for answer in bench.answers().values()} == {1}
+
+
+def test_answers_are_written_in_parts_of_bounded_size() -> None:
+    requests: list[bytes | None] = [b"[" + b",".join([b"[]"] * 20_000) + b"]", *[b"[[1],[2]]"] * 5] * 60
+    scorer = echo_scorer({"a": {}}, [])
+    parts = []
+    while sum(map(len, parts)) < len(requests):
+        parts.append(scorer.score("asked", requests[sum(map(len, parts)) :]))
+        assert parts[-1] and sum(len(body) for body, *_ in parts[-1]) < 20_000_000
+    assert len(parts) > 2
+    assert [rows for part in parts for _, _, rows, _ in part] == [0, 2, 2, 2, 2, 2] * 60
+
+
+def resident_peak(pid: int) -> int:
+    """Bytes: most that a process has held."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_empty_and_huge_requests_are_answered_in_bounded_memory(
+    bench: Bench, served: ServedModel, delivery: str
+) -> None:
+    stop = spawn.Event()
+    bench.ask({"a": 1, "b": 1}, "first")
+    kinds: dict[str, Any] = {
+        "many bad": b"[" + b",".join([b"[]"] * 8_000) + b"]",  # 100 bytes of error for each 3
+        "too many": json.dumps([[0, 0]] * 60_000).encode(),
+        "many": json.dumps([[1, 1]] * 30_000).encode(),
+        "no rows": b"[]", "empty": b"", "tombstone": None, "one long": b'{"x":"' + b"x" * 900_000 + b'","a":1,"b":1}',
+        "deep": b"[" * 400_000, "nothing": b"{}",
+    }  # fmt: skip
+    member = spawn.Process(target=predictor.answer, args=(bench.config(delivery), stop))
+    member.start()
+    try:
+        wait_for(lambda: bench.counts().total() == 1)
+        before = resident_peak(member.pid or 0)
+        for turn in range(12):
+            for at, (kind, value) in enumerate(kinds.items()):
+                bench.ask(value, f"{kind} {turn}", partition=at % PARTITIONS)
+            bench.flush()
+        wait_for(lambda: bench.counts().total() >= 12 * len(kinds) + 1, 120)
+        grown = resident_peak(member.pid or 0) - before
+    finally:
+        stop.set()
+        member.join(240)
+        member.kill()
+    assert bench.counts().total() == 12 * len(kinds) + 1
+    assert grown < 250e6, f"{grown / 1e6:.0f} MB"
+    answers = bench.answers()
+    assert len(answers["many 3"].prediction or ()) == 30_000 and answers["many 3"].errors == 0
+    assert answers["no rows 0"].prediction == [] and answers["one long 0"].error is None
+    for kind in ("too many", "empty", "tombstone", "deep", "nothing"):
+        assert answers[f"{kind} 11"].error is not None and answers[f"{kind} 11"].prediction is None
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize(("committed_with", "first"), [("of a topic before", 0), ("its own id", 6), ("", 6)])
+def test_offsets_of_a_topic_deleted_before_count_for_nothing(
+    bench: Bench, served: ServedModel, delivery: str, committed_with: str, first: int
+) -> None:
+    """Committed late they would pass over requests; with no id they are somebody's reset, which holds."""
+    for i in range(12):
+        bench.ask([i, 1], f"{i}", partition=0)
+    bench.flush()
+    config = config_of(bench, delivery)
+    if committed_with == "its own id":
+        committed_with = str(Admin(bench.bootstrap).topic_ids([bench.requests])[bench.requests])
+    consumer = Consumer({"bootstrap.servers": bench.bootstrap, "group.id": config.group})
+    consumer.commit(offsets=[TopicPartition(bench.requests, 0, 6, committed_with)], asynchronous=False)
+    consumer.close()
+    with running(config) as counters:
+        wait_for(lambda: "11" in bench.answers())
+    assert bench.answers().keys() == {str(i) for i in range(first, 12)}
+    assert counters["requests"] == 12 - first
+    with running(config) as counters:  # goes on where the first one ended
+        bench.ask([12, 1], "12", partition=0)
+        bench.flush()
+        wait_for(lambda: "12" in bench.answers())
+    assert counters["requests"] == 1

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,19 +15,25 @@ from streamtrain import _native
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
-from streamtrain.errors import CheckFailed, KafkaBroken
+from streamtrain.errors import CheckFailed, KafkaBroken, Replaced, TooManyOpenFiles, UserMistake
 from streamtrain.fitting.callbacks import Callbacks
 from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.memory_publisher import MemoryPublisher
 from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
+from streamtrain.kafka.transaction import Batch
 from streamtrain.run.arena import make_arena
 from streamtrain.run.dead_letters import Letters
-from streamtrain.run.lineage import Lineage
+from streamtrain.run.kafka_publisher import KafkaPublisher
+from streamtrain.run.lineage import Lineage, imported_lineage
 from streamtrain.run.publication import Assembled, Assembler, adopt
 from streamtrain.run.publishing import Ended, Publishing
 from streamtrain.run.round_log import Columns, UnpublishedRounds
-from streamtrain.topics.manifest import Position, Run, Slot
+from streamtrain.topics import control, rounds
+from streamtrain.topics.control import RunEntry
+from streamtrain.topics.manifest import Imported, Position, Positions, Run, Slot, decode
+from streamtrain.topics.topic import all_topics
+from tests.checks.verify.good_job import GoodJob
 
 TABLES: dict[str, Any] = {
     "columns": {"x": {}, "y": {"role": "label"}},
@@ -54,9 +64,10 @@ class Kept(MemoryPublisher):
 
 
 class Bed:
-    """A lineage at its start; its rounds are trained when the test says so."""
+    """A lineage at its start, with records; its rounds are trained when the test says so."""
 
-    def __init__(self, publisher: Kept, **train: Any) -> None:
+    def __init__(self, records: Sequence[bytes] = (GOOD,) * 8, publisher: Any = None, **train: Any) -> None:
+        self.publisher = publisher or Kept()
         self.job = Job.from_tables({**TABLES, "train": {**TABLES["train"], **train}})
         self.model = Model(self.job.model_spec())
         self.arena = make_arena(self.job, self.model)
@@ -69,17 +80,14 @@ class Bed:
         self.assembler = Assembler(self.job, Run(1, "a" * 32), layout, slot, "build")
         lineage = Lineage("b" * 32, 1, -1, 0, [Position(0)], "topic")
         first = self.assembler.assemble(lineage, state, -1, Columns.empty(), {})
-        self.lineage = adopt(lineage, first, publisher.publish(first, Letters.none()))
+        self.lineage = adopt(lineage, first, self.publisher.publish(first, Letters.none()))
         self.ring.begin(round=-1, learning_rate=0.1, positions=[(0, 0, 0)])
         self.unpublished = UnpublishedRounds(self.ring)
         self.ring.start()
         self.worker = _native.Worker(self.arena, 0)
         addresses = (self.worker.state_address, self.worker.base_address, self.worker.share_address)
         self.plan = self.model.compile("cpu", self.arena.slot_layout, *addresses)
-        self.events: list[tuple[str, dict[str, Any]]] = []
-
-    def ingest(self, records: list[bytes]) -> None:
-        """All of them and no more."""
+        self.events: list[str] = []
         source = _native.MemorySource()
         plan = native_plan(self.job.schema, self.arena.slot_layout)
         ingest = _native.Ingest(_native.RoundCutter(self.arena), source, "json", plan)
@@ -96,13 +104,11 @@ class Bed:
         while self.arena.progress()["slots_released"] == before:
             pass
 
-    def publishing(self, publisher: Any, ring: Any = None) -> Publishing:
-        def tell(event: str, **fields: Any) -> None:
-            self.events.append((event, fields))
-
+    def publishing(self, ring: Any = None) -> Publishing:
         return Publishing(
-            self.job, self.lineage, ring or self.ring, self.unpublished, self.assembler, publisher, tell
-        )
+            self.job, self.lineage, ring or self.ring, self.unpublished, self.assembler, self.publisher,
+            lambda event, **fields: self.events.append(event),
+        )  # fmt: skip
 
 
 class Looked:
@@ -123,46 +129,38 @@ class Looked:
 
 @pytest.mark.parametrize("look", [2, 3, 4, 5])
 def test_a_round_that_ends_while_the_loop_looks_is_published(look: int) -> None:
-    publisher = Kept()
-    bed = Bed(publisher)
-    bed.ingest([GOOD] * 8)
-    assert bed.publishing(publisher, Looked(bed, look)).run() is Ended.DONE
-    assert publisher.rounds == [-1, 0]
-    manifest = publisher.stored().manifest
+    bed = Bed()
+    assert bed.publishing(Looked(bed, look)).run() is Ended.DONE
+    assert bed.publisher.rounds == [-1, 0]
+    manifest = bed.publisher.stored().manifest
     assert manifest.rows_seen == 8 and manifest.positions.partitions == (Position(8),)
-    assert [event for event, _ in bed.events if event != "progress"] == ["published", "ended"]
+    assert [event for event in bed.events if event != "progress"] == ["published", "ended"]
 
 
 def test_what_is_told_to_drain_ends_stopped_and_what_is_told_to_leave_leaves() -> None:
-    publisher = Kept()
-    bed = Bed(publisher)
-    bed.ingest([GOOD] * 8)
+    bed = Bed()
     bed.train()
     bed.supervisor.tell(_native.Stop.DRAIN)
-    assert bed.publishing(publisher).run() is Ended.STOPPED
+    assert bed.publishing().run() is Ended.STOPPED
     bed.supervisor.tell(_native.Stop.LEAVE)
-    assert bed.publishing(publisher).run() is Ended.TOLD_TO_LEAVE
+    assert bed.publishing().run() is Ended.TOLD_TO_LEAVE
 
 
 def test_dead_letters_go_with_their_rounds_and_make_room() -> None:
-    publisher = Kept()
-    bed = Bed(publisher)
-    bed.ingest([GOOD, BAD] * 4 + [GOOD] * 4)
+    bed = Bed([GOOD, BAD] * 4 + [GOOD] * 4)
     bed.train()
-    publishing = bed.publishing(publisher)
+    publishing = bed.publishing()
     assert publishing.run() is Ended.DONE
-    assert publisher.letters == 4 and bed.ring.dead_letter_bytes_waiting == 0
+    assert bed.publisher.letters == 4 and bed.ring.dead_letter_bytes_waiting == 0
     assert publishing.lineage.counts.dead == 4 and publishing.lineage.rows_seen == 8
 
 
 def test_too_many_dead_letters_end_the_run_once_they_are_published() -> None:
-    publisher = Kept()
-    bed = Bed(publisher, batch_rows=512)
-    bed.ingest([BAD, GOOD] * 1024)
+    bed = Bed([BAD, GOOD] * 1024, batch_rows=512)
     bed.train()
     with pytest.raises(CheckFailed, match=r'1024 of the last 2048 rows are dead letters.*"much"'):
-        bed.publishing(publisher).run()
-    assert publisher.letters == 1024
+        bed.publishing().run()
+    assert bed.publisher.letters == 1024
 
 
 class Refusing(Kept):
@@ -171,20 +169,145 @@ class Refusing(Kept):
 
 
 def test_what_the_publisher_raises_ends_the_loop() -> None:
-    publisher = Refusing()
-    bed = Bed(publisher)
     with pytest.raises(KafkaBroken, match="away"):
-        bed.publishing(publisher).run()
+        Bed(publisher=Refusing()).publishing().run()
 
 
 def test_the_state_published_is_the_mean() -> None:
-    publisher = Kept()
-    bed = Bed(publisher)
-    bed.ingest([GOOD] * 8)
+    bed = Bed()
     bed.train()
-    assert bed.publishing(publisher).run() is Ended.DONE
+    assert bed.publishing().run() is Ended.DONE
     buffer, _ = bed.ring.pin_newest()
     mean = view(bed.ring.mean_address(buffer), bed.model.layout.state_bytes)
     weight = next(block for block in bed.model.layout.blocks if block.name == "output.weight")
     raw = mean[weight.offset : weight.offset + 4].tobytes()
-    assert raw in publisher.stored().model and np.frombuffer(raw, np.float32)[0] != 0
+    assert raw in bed.publisher.stored().model and np.frombuffer(raw, np.float32)[0] != 0
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "manifest.v4.msgpack"
+
+
+def test_an_import_counts_early_stopping_anew() -> None:
+    """The best so far lies elsewhere."""
+    found = replace(decode(GOLDEN.read_bytes()), metrics={"total": {"rows": 7}, "early_stopping": {"best_version": 3}})
+    of = Imported("other", found.version, b"0" * 32, found.lineage, "far", "keep")
+    made = imported_lineage(found, of, Positions("topic", ()), ())
+    assert made.metrics == {"total": {"rows": 7}} and made.version == found.version
+
+
+# -- the publisher on Kafka: what a publication is, and when a run ends -----------------------------------------------
+
+NAMES = {key: f"the {key}" for key in all_topics()}
+
+
+class Transactions:
+    """Takes each batch once its check is through."""
+
+    unreachable = False
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+
+    def answered(self, read: Any) -> Any:
+        return read()
+
+    def publish(self, batch: Batch) -> int:
+        batch.check(10)
+        self.batches.append(batch)
+        return 7
+
+
+class Origin:
+    """A record source of one topic id."""
+
+    def __init__(self, topic_id: str) -> None:
+        self._topic_id = topic_id
+        self.seen: list[Any] = []
+
+    def check(self, version: int, seen: Positions) -> None:
+        if seen.topic_id != self._topic_id:
+            raise UserMistake(f"another topic after {version}")
+
+    def trained(self, positions: Any) -> None:
+        self.seen += positions
+
+
+def published(topic_id: str = "topic") -> Any:
+    """A publisher, and what it was made of."""
+    watch = SimpleNamespace(replaced_by=None, no_more_files=None, unreachable=False, answered_s=0.0)
+    parts = SimpleNamespace(origin=Origin(topic_id), transactions=Transactions(), watch=watch)
+    made: Any = KafkaPublisher
+    return made(parts.origin, parts.transactions, watch, NAMES), parts
+
+
+@pytest.fixture(scope="module")
+def job() -> GoodJob:
+    """Two publications: that which begins the lineage, and one of its first rounds."""
+    job = GoodJob()
+    job.begin()
+    job.produce()
+    job.train()
+    return job
+
+
+def test_a_publication_is_one_transaction_with_the_manifest_last(job: GoodJob) -> None:
+    publisher, parts = published()
+    made = job.assembled
+    assert publisher.publish(made, Letters.none()) == 7
+    (batch,) = parts.transactions.batches
+    newest = control.Newest(2, made.snapshot.digest, job.lineage.id)
+    assert len(batch.messages) == len(messages := list(batch.messages))
+    assert messages == [
+        *(("the rounds", message) for message in rounds.messages(made.log)),
+        ("the control", control.newest_message(newest)),
+        *(("the snapshots", message) for message in made.snapshot.messages),
+    ]
+    assert messages[-1][1].key.endswith(b"/m") and len(rounds.messages(made.log)) == 1
+    assert (batch.digest, batch.name) == (made.snapshot.digest, "snapshot 2")
+    publisher.published(made)
+    assert parts.origin.seen == made.positions != []
+
+
+def test_nothing_of_another_origin_is_committed(job: GoodJob) -> None:
+    publisher, parts = published()
+    publisher.prepare(Lineage("b" * 32, 1, -1, 0, [Position(0)], "topic"))
+    publisher.publish(job.assembled, Letters.none())
+    publisher.prepare(Lineage("b" * 32, 1, -1, 0, [Position(0)], "another"))
+    with pytest.raises(UserMistake, match="another topic after"):
+        publisher.publish(job.assembled, Letters.none())
+    assert len(parts.transactions.batches) == 1
+
+
+def test_a_publication_that_stays_pending_while_kafka_answers_ends_the_run() -> None:
+    publisher, parts = published()
+    parts.watch.answered_s = 100.0
+    publisher.heed(pending=False)
+    for answered_s in (100.0, 160.0):  # while Kafka is away it stands still
+        parts.watch.answered_s = answered_s
+        publisher.heed(pending=True)
+    parts.watch.answered_s = 160.1
+    with pytest.raises(KafkaBroken, match="pending for 60 s"):
+        publisher.heed(pending=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error", "text"),
+    [
+        ("replaced_by", RunEntry(Run(3, "b" * 32), "job", "host", 1, 1, "build"), Replaced, "run 3"),
+        ("no_more_files", TooManyOpenFiles("none left"), TooManyOpenFiles, "none left"),
+    ],
+)
+def test_what_the_watch_has_seen_ends_the_run(field: str, value: Any, error: type[Exception], text: str) -> None:
+    publisher, parts = published()
+    setattr(parts.watch, field, value)
+    with pytest.raises(error, match=text):
+        publisher.heed(pending=False)
+
+
+def test_kafka_is_away_where_either_of_its_clients_says_so() -> None:
+    publisher, parts = published()
+    assert not publisher.unreachable
+    parts.watch.unreachable = True
+    assert publisher.unreachable
+    parts.watch.unreachable, parts.transactions.unreachable = False, True
+    assert publisher.unreachable

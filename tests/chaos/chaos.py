@@ -25,19 +25,13 @@ _QUIET_S = (0.2, 3.0)  # between a recovery and the next fault
 
 
 @dataclass
-class Recovery:
-    fault: Fault
-    seconds: float
-
-
-@dataclass
 class Chaos:
     broker: Broker
     folder: Path
     seed: int
     partitions: int = 3
     workers: int = 2
-    recoveries: list[Recovery] = field(default_factory=list)
+    recoveries: list[tuple[Fault, float]] = field(default_factory=list)
     slowness: float = 1.0  # by how much more the machine took for the first start than an idle one
 
     def __post_init__(self) -> None:
@@ -55,49 +49,48 @@ class Chaos:
         self._trainers += 1
         self.trainer = Trainer(self.job, self.folder / f"trainer-{self.seed}-{self._trainers}.log")
 
-    def begin(self) -> None:
-        """Starts the first trainer, by which all bars are calibrated."""
-        began = time.monotonic()
-        self.start_trainer()
-        told = self.trainer.wait("started", timeout_s=HANG_S)
-        assert told is not None, self._told("the trainer did not start")
-        self.slowness = max(1.0, (told.at - began) / _IDLE_START_S)
-
     def started(self) -> None:
         assert self.trainer.wait("started", timeout_s=HANG_S), self._told("the trainer did not start")
 
-    def run(self, faults: Sequence[Fault]) -> dict[str, Any]:
-        """Goes through the faults; AssertionError where a guarantee does not hold or nothing is published any more."""
+    def suffer(self, faults: Sequence[Fault], quiet_s: tuple[float, float]) -> None:
+        """Goes through the faults while rows come, a quiet time before each; notes how long each recovery takes."""
         feed = Feed(self.bootstrap, self.job.records, self.partitions, self.seed)
         chance = random.Random(self.seed)
-        self.begin()
+        began = time.monotonic()
+        self.start_trainer()
+        self.started()
+        self.slowness = max(1.0, (time.monotonic() - began) / _IDLE_START_S)
         feed.start()
         try:
             self._publishes_after(time.monotonic())
             for fault in faults:
-                hold(chance.uniform(*_QUIET_S))
-                self.recoveries.append(Recovery(fault, self.recovery_s(fault)))
+                hold(chance.uniform(*quiet_s))
+                self.recoveries.append((fault, self._recovery_s(fault)))
         except BaseException:
             self.trainer.kill()
             raise
         finally:
             feed.stop()
+
+    def run(self, faults: Sequence[Fault]) -> dict[str, Any]:
+        """Goes through the faults; AssertionError where a guarantee does not hold or nothing is published any more."""
+        self.suffer(faults, _QUIET_S)
         return self._check()
 
-    def recovery_s(self, fault: Fault) -> float:
+    def _recovery_s(self, fault: Fault) -> float:
         """Does it; seconds from its end to the next publication, of the next run where it has ended this one."""
         fault.run(self)
         over = begun = time.monotonic()
         if fault.ends_run:
             started = self.trainer.wait("started", after=over, timeout_s=HANG_S)
             assert started is not None, self._told(f"no run started in {HANG_S:.0f} s after {fault}")
-            begun = started.at
+            begun, _ = started
         return self._publishes_after(begun, fault) - over
 
     def _publishes_after(self, moment: float, fault: Fault | None = None) -> float:
-        told = self.trainer.wait("published", after=moment, timeout_s=HANG_S)
-        assert told is not None, self._told(f"nothing was published in {HANG_S:.0f} s after {fault}")
-        return told.at
+        published = self.trainer.wait("published", after=moment, timeout_s=HANG_S)
+        assert published is not None, self._told(f"nothing was published in {HANG_S:.0f} s after {fault}")
+        return published[0]
 
     def _check(self) -> dict[str, Any]:
         witness = Witness(self.bootstrap, self.job.name, self.job.records, self.partitions)
@@ -112,11 +105,11 @@ class Chaos:
         rows = {"trained": counts["trained"], "dead_lettered": counts["dead"], "filtered": counts["filtered"]}
         assert {name: report["rows"][name] for name in rows} == rows, (report["rows"], rows)
         self.job.replayed()
-        recoveries = [[str(recovery.fault), round(recovery.seconds, 2)] for recovery in self.recoveries]
+        recoveries = [[str(fault), round(seconds, 2)] for fault, seconds in self.recoveries]
         return {"seed": self.seed, **counts, "recoveries": recoveries}
 
     def _reached(self, last_offsets: Sequence[int]) -> bool:
-        published = [told.event for told in self.trainer.told if told.event["event"] == "published"]
+        published = [event for _, event in self.trainer.timed if event["event"] == "published"]
         if not published:
             return False
         positions = published[-1]["positions"]
@@ -125,5 +118,5 @@ class Chaos:
         )
 
     def _told(self, what: str) -> str:
-        last = json.dumps(self.trainer.told[-1].event) if self.trainer.told else "no event"
+        last = json.dumps(self.trainer.timed[-1][1]) if self.trainer.timed else "no event"
         return f"seed {self.seed}: {what}; last event {last}\n{self.trainer.errors()}"

@@ -3,54 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import psutil
 from waiting import wait_for
 
-from streamtrain.broker import Broker
 from tests.chaos.trainer import Trainer
+
+if TYPE_CHECKING:
+    from tests.chaos.chaos import Chaos
 
 PROCESSES = ("supervisor", "coordinator", "ingest", "worker", "tree")
 
 
-class Stage(Protocol):
-    """What a fault may lay hands on."""
-
-    broker: Broker
-    trainer: Trainer
-
-    def start_trainer(self) -> None:
-        """A new trainer of the same job takes `trainer`'s place; the old one is left as it is."""
-
-    def started(self) -> None:
-        """Returns when `trainer` has taken the job."""
-
-
-class Fault(Protocol):
+class Fault:
     """One thing that goes wrong; when `run` returns it is over and the job has to recover."""
 
-    def run(self, stage: Stage) -> None: ...
+    bar_s: ClassVar[float] = 15.0  # how long after it the next publication may take on an idle machine
+    ends_run = False  # what the run still tells is no recovery: a new one has to start
 
-    @property
-    def bar_s(self) -> float:
-        """How long after it the next publication may take on an idle machine."""
-        ...
-
-    @property
-    def ends_run(self) -> bool:
-        """Whether what the run still tells is no recovery: a new one has to start."""
-        ...
+    def run(self, stage: Chaos) -> None:
+        raise NotImplementedError
 
 
 def hold(seconds: float) -> None:
-    """How long a fault lasts is part of it: nothing is waited for."""
+    """Sleeps: how long a fault lasts is part of it, and no event ends it."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         time.sleep(left)
@@ -62,18 +44,23 @@ def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None
             process.send_signal(number)
 
 
+def _suspend(processes: Sequence[psutil.Process], seconds: float) -> None:
+    _signal(processes, signal.SIGSTOP)
+    hold(seconds)
+    _signal(processes, signal.SIGCONT)
+
+
 @dataclass(frozen=True)
-class Kill:
+class Kill(Fault):
     """SIGKILL; the command is started again where its supervisor is among the dead."""
 
     process: str
-    bar_s: float = 15.0
 
     @property
-    def ends_run(self) -> bool:
+    def ends_run(self) -> bool:  # type: ignore[override]
         return self.process != "worker"
 
-    def run(self, stage: Stage) -> None:
+    def run(self, stage: Chaos) -> None:
         _signal(stage.trainer.member(self.process), signal.SIGKILL)
         if self.process in ("supervisor", "tree"):
             stage.trainer.process.wait(30)
@@ -81,97 +68,79 @@ class Kill:
 
 
 @dataclass(frozen=True)
-class Suspend:
+class Suspend(Fault):
     """SIGSTOP, then SIGCONT after `seconds`."""
 
     process: str
     seconds: float
-    bar_s: float = 15.0
-    ends_run: bool = False
 
-    def run(self, stage: Stage) -> None:
-        victims = stage.trainer.member(self.process)
-        _signal(victims, signal.SIGSTOP)
-        hold(self.seconds)
-        _signal(victims, signal.SIGCONT)
+    def run(self, stage: Chaos) -> None:
+        _suspend(stage.trainer.member(self.process), self.seconds)
 
 
 @dataclass(frozen=True)
-class BrokerStall:
+class BrokerStall(Fault):
     """The broker is stopped, then continued: its connections stay, its sessions may not."""
 
     seconds: float
-    bar_s: float = 40.0
-    ends_run: bool = False
+    bar_s = 40.0
 
-    def run(self, stage: Stage) -> None:
-        for pid in stage.broker.pids:
-            os.kill(pid, signal.SIGSTOP)
-        hold(self.seconds)
-        for pid in stage.broker.pids:
-            os.kill(pid, signal.SIGCONT)
+    def run(self, stage: Chaos) -> None:
+        _suspend([psutil.Process(pid) for pid in stage.broker.pids], self.seconds)
 
 
 @dataclass(frozen=True)
-class BrokerKill:
+class BrokerKill(Fault):
     """SIGKILL, down for a while, then the same node on its data."""
 
     down_s: float
-    bar_s: float = 40.0
-    ends_run: bool = False
+    bar_s = 40.0
 
-    def run(self, stage: Stage) -> None:
+    def run(self, stage: Chaos) -> None:
         stage.broker.kill()
         hold(self.down_s)
         stage.broker.start()
 
 
 @dataclass(frozen=True)
-class OtherTrainers:
+class OtherTrainers(Fault):
     """More trainers of the same job, one after the other; each replaces the one before, which ends with 4."""
 
     count: int
-    bar_s: float = 15.0
-    ends_run: bool = False  # `started` has waited for the new one
 
-    def run(self, stage: Stage) -> None:
+    def run(self, stage: Chaos) -> None:
         replaced = []
         for _ in range(self.count):
             replaced.append(stage.trainer)
             stage.start_trainer()
             stage.started()
-        for trainer in replaced:
-            code = trainer.wait_end(60)
-            assert code == 4, f"a replaced trainer ended with {code}, expected 4\n{trainer.errors()}"
+        check_replaced(replaced)
 
 
 @dataclass(frozen=True)
-class TrainersAtOnce:
+class TrainersAtOnce(Fault):
     """The trainer is killed and so many are started at the same moment: one goes on, the others end with 4."""
 
     count: int
-    bar_s: float = 30.0  # each takes the job once, and learns within 2 s that it has lost it
-    ends_run: bool = False  # `started` has waited for the new one
+    bar_s = 30.0  # each takes the job once, and learns within 2 s that it has lost it
 
-    def run(self, stage: Stage) -> None:
+    def run(self, stage: Chaos) -> None:
         stage.trainer.kill()
         racing = []
         for _ in range(self.count):
             stage.start_trainer()
             racing.append(stage.trainer)
-        stage.trainer = the_one_left(racing)
+        wait_for(lambda: sum(trainer.running for trainer in racing) <= 1, 180)
+        ended = [trainer for trainer in racing if not trainer.running]
+        (stage.trainer,) = [trainer for trainer in racing if trainer not in ended]
+        check_replaced(ended)
         stage.started()
 
 
-def the_one_left(racing: Sequence[Trainer], timeout_s: float = 180) -> Trainer:
-    """Of trainers of one job the one that goes on, once the others have ended as those replaced do."""
-    wait_for(lambda: sum(trainer.running for trainer in racing) <= 1, timeout_s)
-    ended = [trainer for trainer in racing if not trainer.running]
-    for trainer in ended:
-        code = trainer.process.returncode
+def check_replaced(trainers: Sequence[Trainer]) -> None:
+    for trainer in trainers:
+        code = trainer.finish(60)
         assert code == 4, f"a replaced trainer ended with {code}, expected 4\n{trainer.errors()}"
-    (left,) = [trainer for trainer in racing if trainer not in ended]
-    return left
 
 
 def schedule(seed: int, count: int) -> list[Fault]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 import msgpack
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from streamtrain.background import in_background
 from tests.e2e.harness import rows
 
 JUNK = b"\xc1 not msgpack"
@@ -19,16 +22,10 @@ _ABORTED_SHARE = 0.25
 def records(seed: int) -> Iterator[bytes | None]:
     """An endless mix; None is a tombstone."""
     chance = random.Random(seed)
-    source = iter(())  # type: Iterator[dict[str, object]]
-    part = 0
+    source = (row for part in itertools.count(1) for row in rows(2000, seed=seed * 1000 + part))
 
     def row() -> dict[str, object]:
-        nonlocal source, part
-        found = next(source, None)
-        if found is None:
-            part += 1
-            source = rows(2000, seed=seed * 1000 + part)
-            found = next(source)
+        found = next(source)
         if chance.random() < 0.01:
             found["x1"] = "n/a"  # a dead row
         if chance.random() < 0.01:
@@ -54,61 +51,46 @@ class Feed:
     """Two threads that produce until `stop`: one plainly, one in transactions of which a quarter is aborted."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, seed: int) -> None:
-        self._bootstrap = bootstrap
-        self._topic = topic
-        self._partitions = partitions
-        self._seed = seed
+        self._bootstrap, self._topic, self._partitions, self._seed = bootstrap, topic, partitions, seed
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._plain, self._transactional)]
-        self.failure: Exception | None = None
+        self._works: list[Future[None]] = []
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self._works = [in_background(work, name="feed") for work in (self._plain, self._transactional)]
 
     def stop(self) -> None:
-        """Returns when everything that was begun has been delivered or given up."""
+        """Returns when everything that was begun has been delivered or given up; raises what a producer has raised."""
         self._stop.set()
-        for thread in self._threads:
-            thread.join(300)
-            assert not thread.is_alive(), "the producers do not end; is the broker back?"
-        if self.failure is not None:
-            raise self.failure
+        for work in self._works:
+            work.result(300)
 
     def _plain(self) -> None:
-        try:
-            producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "log_level": 0})
-            mix = records(self._seed)
-            at = 0
-            while not self._stop.is_set():
-                for _ in range(10):
-                    at += 1
-                    value = next(mix)
-                    key = f"k{at}".encode() if value is None else None
-                    producer.produce(self._topic, value=value, key=key, partition=at % self._partitions)
-                producer.poll(0)
-                self._stop.wait(_PAUSE_S)
-            left = producer.flush(240)
-            assert left == 0, f"{left} records were not delivered"
-        except Exception as error:
-            self.failure = error
+        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "log_level": 0})
+        mix = records(self._seed)
+        at = 0
+        while not self._stop.is_set():
+            for _ in range(10):
+                at += 1
+                value = next(mix)
+                key = f"k{at}".encode() if value is None else None
+                producer.produce(self._topic, value=value, key=key, partition=at % self._partitions)
+            producer.poll(0)
+            self._stop.wait(_PAUSE_S)
+        left = producer.flush(240)
+        assert left == 0, f"{left} records were not delivered"
 
     def _transactional(self) -> None:
         chance = random.Random(self._seed + 1)
         mix = records(self._seed + 1)
-        try:
-            while not self._stop.is_set():
-                producer = Producer(
-                    {"bootstrap.servers": self._bootstrap, "transactional.id": f"{self._topic}-feed", "log_level": 0}
-                )
-                try:
-                    producer.init_transactions(240)
-                    self._transactions(producer, mix, chance)
-                except KafkaException as error:  # fenced, timed out: what it wrote is decided by the broker alone
-                    if error.args[0].code() == KafkaError._FATAL:
-                        continue
-        except Exception as error:
-            self.failure = error
+        settings = {"bootstrap.servers": self._bootstrap, "transactional.id": f"{self._topic}-feed", "log_level": 0}
+        while not self._stop.is_set():
+            producer = Producer(settings)
+            try:
+                producer.init_transactions(240)
+                self._transactions(producer, mix, chance)
+            except KafkaException as error:  # fenced, timed out: what it wrote is decided by the broker alone
+                if error.args[0].code() == KafkaError._FATAL:
+                    continue
 
     def _transactions(self, producer: Producer, mix: Iterator[bytes | None], chance: random.Random) -> None:
         while not self._stop.is_set():

@@ -1,4 +1,4 @@
-"""What surrounds the processes goes wrong: the clock is set, files run out, the broker's disk is full.
+"""The surroundings of the processes go wrong: the clock is set, files run out, the broker's disk is full.
 
 The arena is a memfd, so the size of /dev/shm is of no matter.
 """
@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from long_tables import some
@@ -58,16 +59,14 @@ def test_the_clock_is_set_back_and_forward(kafka, tmp_path: Path, shim: Path) ->
         off_s = job.newest().manifest.created_ms / 1000 - time.time()
         assert abs(off_s - offset_s) < HOUR_S / 2, (off_s, offset_s)  # the shim works
     assert trainer.end() == 0, trainer.errors()
-    assert job.verified()["rows"]["trained"] == rows
-    job.replayed()
+    job.check(rows)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("limit", [*some([24, 30, 33, 64])])
 def test_too_few_files_may_be_open(kafka, tmp_path: Path, limit: int) -> None:
-    """It trains, or ends with an error that says so; it neither hangs nor loses a row."""
-    job = LiveJob(kafka, tmp_path)
-    job.produce(1000)
+    """The trainer trains, or ends with an error that says so; it neither hangs nor loses a row."""
+    job = LiveJob(kafka, tmp_path, produce=1000)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     done = subprocess.run(
         ["prlimit", f"--nofile={limit}:{before[1]}", *Trainer.command(job), "--until-end"],
@@ -97,14 +96,8 @@ def test_the_brokers_disk_is_full_for_a_while(
 ) -> None:
     broker = private_kafka(data=small_disk / "kafka")
 
-    class Kafka:
-        bootstrap = broker.bootstrap
-
-        @staticmethod
-        def fresh_name(prefix: str) -> str:
-            return prefix
-
-    job = LiveJob(Kafka, tmp_path, publish_interval="50ms")
+    kafka = SimpleNamespace(bootstrap=broker.bootstrap, fresh_name=lambda prefix: prefix)
+    job = LiveJob(kafka, tmp_path, publish_interval="50ms")
     trainer = Trainer(job, tmp_path / "trainer.log")
     job.produce(2000)
     publishes(trainer, 2000)
@@ -118,5 +111,4 @@ def test_the_brokers_disk_is_full_for_a_while(
     job.produce(1000, seed=1)
     publishes(trainer, 3000)
     assert trainer.end() == 0, trainer.errors()
-    assert job.verified()["rows"]["trained"] == 3000
-    job.replayed()
+    job.check(3000)

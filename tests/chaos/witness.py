@@ -9,8 +9,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 import numpy as np
@@ -30,47 +31,40 @@ KINDS = ("trained", "dead", "filtered", "tombstones")
 Outcome = list[str]  # of a record: what each of its rows must become
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
 
 
+@dataclass(frozen=True)
 class Witness:
     """Looks at one job of which everything is still in its topics."""
 
-    def __init__(self, bootstrap: str, job: str, records: str, partitions: int) -> None:
-        self._bootstrap = bootstrap
-        self._job = job
-        self._records = records
-        self._partitions = partitions
+    bootstrap: str
+    job: str
+    records: str
+    partitions: int
 
     def read(self, topic: str, partition: int = 0) -> Iterator[Read]:
-        """Every committed message of the partition."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap, "group.id": "witness", "enable.auto.commit": False,
-                "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-            }
-        )  # fmt: skip
-        try:
+        """Yields every committed message of the partition."""
+        consumer = Consumer({
+            "bootstrap.servers": self.bootstrap, "group.id": "witness", "enable.auto.commit": False,
+            "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
+        })  # fmt: skip
+        with closing(consumer):
             consumer.assign([TopicPartition(topic, partition, 0)])
             while True:
                 message = consumer.poll(60)
                 assert message is not None, f"{topic}: no answer"
                 if message.error() is None:
-                    offset, value = message.offset(), message.value()
-                    assert offset is not None
-                    yield Read(offset, message.key(), value)  # type: ignore[arg-type]
+                    yield Read(message.offset(), message.key(), message.value())  # type: ignore[arg-type]
                 elif message.error().code() == KafkaError._PARTITION_EOF:
                     return
-        finally:
-            consumer.close()
 
     def last_records(self) -> list[int]:
         """The offset of the last committed record, -1 where there is none, per partition."""
-        return [max((read.offset for read in self.read(self._records, p)), default=-1) for p in range(self._partitions)]
+        return [max((read.offset for read in self.read(self.records, p)), default=-1) for p in range(self.partitions)]
 
     def check(self) -> dict[str, int]:
         """AssertionError names what does not hold; else the rows by what became of them."""
@@ -83,7 +77,9 @@ class Witness:
         )
         places = {p: tuple(at) for p, at in enumerate(manifests[0]["positions"]["partitions"])}
         totals: Counter[str] = Counter()
-        outcomes = [dict(self._outcomes(p)) for p in range(self._partitions)]
+        outcomes = [
+            {each.offset: outcome(each.value) for each in self.read(self.records, p)} for p in range(self.partitions)
+        ]
         round_, chain = manifests[0]["round"], hashlib.sha256(lineage.encode()).digest()
         assert manifests[0]["chain"] == chain and not any(manifests[0]["counts"].values())
         for manifest, log in zip(manifests[1:], logs, strict=True):
@@ -104,15 +100,11 @@ class Witness:
         counts = {kind: totals[kind] for kind in KINDS}
         return {**counts, "versions": len(manifests), "runs": manifests[-1]["run"]["number"]}
 
-    def _outcomes(self, partition: int) -> Iterator[tuple[int, Outcome]]:
-        for read in self.read(self._records, partition):
-            yield read.offset, outcome(read.value)
-
     def _manifests(self) -> list[dict[str, Any]]:
         """Whole snapshots in the order they were committed; versions only go up, parents are named, nothing is NaN."""
         found: list[dict[str, Any]] = []
         chunks: dict[bytes, bytes] = {}
-        for read in self.read(f"{self._job}.snapshots"):
+        for read in self.read(f"{self.job}.snapshots"):
             assert read.key is not None
             if not read.key.endswith(b"/m"):
                 if read.value is not None:
@@ -135,7 +127,7 @@ class Witness:
 
     def _logs(self) -> list[dict[str, Any]]:
         logs: list[dict[str, Any]] = []
-        for read in self.read(f"{self._job}.rounds"):
+        for read in self.read(f"{self.job}.rounds"):
             assert read.value is not None
             part = msgpack.unpackb(read.value)
             columns = {name: np.frombuffer(part[name], kind) for name, kind in _COLUMNS.items()}
@@ -152,7 +144,7 @@ _COLUMNS = {"rounds": ROUND, "slots": SLOT, "ranges": RANGE, "schemas": np.dtype
 
 
 def outcome(value: bytes | None) -> Outcome:
-    """What the job of tests/e2e/harness.py must make of each row of a record that tests/chaos/feed.py wrote."""
+    """Returns what the job of tests/e2e/harness.py must make of each row of a record of tests/chaos/feed.py."""
     if value is None:
         return ["tombstones"]
     unpacker = msgpack.Unpacker(raw=True)
@@ -178,7 +170,7 @@ def _head(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _log_digest(log: dict[str, Any]) -> bytes:
-    """Of everything but the snapshot's digest and how the log was cut."""
+    """Returns a digest of everything but the snapshot's digest and how the log was cut."""
     hashed = hashlib.sha256(msgpack.packb(_head(log)))
     for name in _COLUMNS:
         raw = log[name].tobytes()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,11 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 import streamtrain
 from streamtrain import Job
 from streamtrain.cli import main
+from streamtrain.compute.builder import PREDICTING
 from streamtrain.demo.flights import data_file
 from streamtrain.errors import UserMistake
-from streamtrain.kafka.admin import Admin
-from streamtrain.topics.topic import job_topics
 from tests.bench.learning_streams import DATA
+from tests.compute.conftest import Rig
 from tests.e2e.harness import LiveJob
 from tests.fitting.example import same_bits
 
@@ -38,21 +40,13 @@ ROWS = 1_500  # through Kafka
 Written = Callable[[Path], None]
 
 
-def adult(path: Path) -> None:
-    path.write_bytes((DATA / "adult/adult.csv").read_bytes())
-
-
-def elec2(path: Path) -> None:
-    path.write_bytes((DATA / "elec2/elec.csv").read_bytes())
+def copy(name: str, path: Path) -> None:
+    path.write_bytes((DATA / name).read_bytes())
 
 
 def nsl_kdd(path: Path) -> None:
     path.write_bytes((EXAMPLES / "nsl_kdd.header").read_bytes()
                      + (DATA / "nsl_kdd/KDDTrain+_20Percent.txt").read_bytes())  # fmt: skip
-
-
-def rcv1(path: Path) -> None:
-    path.write_bytes((DATA / "rcv1/rcv1_small.dat").read_bytes())
 
 
 def cifar10(path: Path) -> None:
@@ -74,28 +68,25 @@ def flights_with_torch(path: Path) -> None:
     flights(path)
 
 
-# data, the file's end, and the most that errors and log loss may be of all rows, each predicted before it is learned
-EVERY: dict[str, tuple[Written, str, float, float]] = {
-    "adult": (adult, ".csv", 0.150, 0.317),
-    "elec2": (elec2, ".csv", 0.196, 0.426),
-    "nsl_kdd": (nsl_kdd, ".csv", 0.017, 0.045),
-    "rcv1": (rcv1, ".vw", 0.160, 0.375),
-    "cifar10": (cifar10, ".jsonl", 0.690, 1.880),
-    "flights": (flights, ".csv", 0.098, 0.264),
-    "flights_avro": (flights, ".csv", 0.098, 0.264),
-    "flights_deepfm": (flights, ".csv", 0.098, 0.264),
-    "flights_deepfm_torch": (flights_with_torch, ".csv", 0.098, 0.264),
-    "flights_dcn": (flights, ".csv", 0.098, 0.263),
+# data, the file's end, and the most that figures may be of all rows, each predicted before it is learned
+EVERY: dict[str, tuple[Written, str, dict[str, float]]] = {
+    "adult": (partial(copy, "adult/adult.csv"), ".csv", {"errors": 0.150, "log_loss": 0.317}),
+    "elec2": (partial(copy, "elec2/elec.csv"), ".csv", {"errors": 0.196, "log_loss": 0.426}),
+    "nsl_kdd": (nsl_kdd, ".csv", {"errors": 0.017, "log_loss": 0.045}),
+    "rcv1": (partial(copy, "rcv1/rcv1_small.dat"), ".vw", {"errors": 0.160, "log_loss": 0.375}),
+    "rcv1_squared": (partial(copy, "rcv1/rcv1_small.dat"), ".vw", {"loss": 0.527}),  # VW's own default has 0.502
+    "cifar10": (cifar10, ".jsonl", {"errors": 0.690, "log_loss": 1.880}),
+    "flights": (flights, ".csv", {"errors": 0.098, "log_loss": 0.264}),
+    "flights_avro": (flights, ".csv", {"errors": 0.098, "log_loss": 0.264}),
+    "flights_deepfm": (flights, ".csv", {"errors": 0.098, "log_loss": 0.264}),
+    "flights_deepfm_torch": (flights_with_torch, ".csv", {"errors": 0.098, "log_loss": 0.264}),
+    "flights_dcn": (flights, ".csv", {"errors": 0.098, "log_loss": 0.263}),
 }
-
-
-# and of a number, the most that the mean squared error may be; VW's own default has 0.502
-NUMBERS: dict[str, tuple[Written, str, float]] = {"rcv1_squared": (rcv1, ".vw", 0.527)}
 
 
 def written(name: str, folder: Path, rows: int | None = None) -> Path:
     """Its data as the file that its job file tells of; skips where it is not there."""
-    write, end, *_ = {**EVERY, **NUMBERS}[name]
+    write, end, _ = EVERY[name]
     path = folder / f"{name}{end}"
     try:
         write(path)
@@ -108,10 +99,9 @@ def written(name: str, folder: Path, rows: int | None = None) -> Path:
 
 
 def test_every_job_file_is_tried() -> None:
-    names = EVERY.keys() | NUMBERS.keys()
-    assert {path.stem for path in EXAMPLES.glob("*.toml")} == names
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} == EVERY.keys()
     told = (EXAMPLES / "README.md").read_text()
-    assert all(f"`{name}.toml`" in told for name in names)
+    assert all(f"`{name}.toml`" in told for name in EVERY)
 
 
 def test_the_two_ways_of_flights_are_one_declaration() -> None:
@@ -121,24 +111,15 @@ def test_the_two_ways_of_flights_are_one_declaration() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_it_learns(name: str, tmp_path: Path) -> None:
-    path, (*_, most_wrong, most_loss) = written(name, tmp_path), EVERY[name]
-    fitted = streamtrain.fit(EXAMPLES / f"{name}.toml", files=path)
-    figures, counts = fitted.manifest.metrics["total"], fitted.manifest.counts
-    assert counts.dead == 0 and figures["rows"] == fitted.manifest.rows_seen
-    assert 1 - figures["accuracy"] <= most_wrong and figures["log_loss"] <= most_loss, figures
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_it_learns_a_number(name: str, tmp_path: Path) -> None:
-    path, (*_, most) = written(name, tmp_path), NUMBERS[name]
-    fitted = streamtrain.fit(EXAMPLES / f"{name}.toml", files=path)
-    figures = fitted.manifest.metrics["total"]
+    fitted = streamtrain.fit(EXAMPLES / f"{name}.toml", files=written(name, tmp_path))
+    figures, most = fitted.manifest.metrics["total"], EVERY[name][2]
     assert fitted.manifest.counts.dead == 0 and figures["rows"] == fitted.manifest.rows_seen
-    assert figures["loss"] <= most, figures
+    found = {**figures, "errors": 1 - figures.get("accuracy", 0)}
+    assert not [(each, found[each]) for each in most if found[each] > most[each]], figures
 
 
 def test_attacks_of_other_kinds(tmp_path: Path) -> None:
-    """Of NSL-KDD's test file, three in ten of whose attacks are of kinds that those learned from do not have."""
+    """Three in ten attacks of NSL-KDD's test file are of kinds that the file for training does not have."""
     fitted = streamtrain.fit(EXAMPLES / "nsl_kdd.toml", files=written("nsl_kdd", tmp_path))
     header = (EXAMPLES / "nsl_kdd.header").read_text().strip().split(",")
     tests = DATA / "nsl_kdd/KDDTest+.txt"
@@ -152,24 +133,15 @@ def test_attacks_of_other_kinds(tmp_path: Path) -> None:
 
 def live(name: str, kafka: Any, folder: Path, registry: Callable[[], Any]) -> LiveJob:
     """The job file under a name of its own, on the tests' Kafka."""
-    text = (EXAMPLES / f"{name}.toml").read_text()
-    found = LiveJob.__new__(LiveJob)
-    found.name, found.bootstrap = kafka.fresh_name(name), kafka.bootstrap
-    text = text.replace(f'name = "{name}"', f'name = "{found.name}"').replace("localhost:9092", kafka.bootstrap)
+    text = (EXAMPLES / f"{name}.toml").read_text().partition('bootstrap.servers = "localhost:9092"\n')[2]
     if "[registry]" in text:
         schema, url = (EXAMPLES / "flights.avsc").read_text(), registry().url
         text = text.replace("http://localhost:8081", url)
         (folder / "flights.avsc").write_text(schema)
         # the first answer of a registry that has just started may take longer than a writer waits
         SchemaRegistryClient({"url": url, "timeout": 60}).register_schema("warm", Schema(schema, "AVRO"))
-    found.path = folder / f"{found.name}.toml"
-    found.path.write_text(text)
-    for module in EXAMPLES.glob("deepfm.py"):
-        (folder / module.name).write_text(module.read_text())
-    found.job = Job.load(found.path)
-    topics = {key: value.model_dump(exclude_none=True) for key, value in found.job.file.topics.items()}
-    Admin(found.bootstrap).ensure(job_topics(found.name, topics))
-    return found
+    shutil.copy(EXAMPLES / "deepfm.py", folder)
+    return LiveJob(kafka, folder, name, text)
 
 
 def alike(name: str) -> Path:
@@ -177,7 +149,7 @@ def alike(name: str) -> Path:
     return EXAMPLES / f"{name.removesuffix('_avro')}.toml"
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "rcv1_squared"])
 def test_the_same_bits_from_a_file_and_from_kafka(
     name: str, kafka: Any, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,3 +168,33 @@ def test_the_same_bits_from_a_file_and_from_kafka(
     for fitted in (streamtrain.fit(job.job, files=path), streamtrain.fit(alike(name), files=path)):
         assert published.manifest.rows_seen == fitted.manifest.rows_seen == told["trained"]
         assert same_bits(published, fitted)
+
+
+DENSE = {"linear": "linear", "first": "deep.0", "second": "deep.3", "deep": "deep.5"}  # of the graph, of the module
+
+
+def test_both_predict_the_same_from_the_same_parameters() -> None:
+    """DeepFM as a graph and as a PyTorch module is one network."""
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    jobs = [Job.without_kafka(EXAMPLES / f"flights_deepfm{end}.toml") for end in ("", "_torch")]
+    graph, module = (Rig(job.model_spec(), network=job.network) for job in jobs)
+    for block in graph.blocks:
+        assert np.array_equal(graph.blocks[block], module.blocks[block])
+    ours, theirs = graph.model.views(graph.state), module.model.views(module.state)
+    for name in ours.keys() & theirs.keys():
+        if ours[name].shape == theirs[name].shape:
+            theirs[name][...] = ours[name]
+    random = np.random.default_rng(1)
+    for vertex, layer in DENSE.items():
+        weight, bias = f"{vertex}.weight", f"{vertex}.bias"
+        ours[weight][...] = random.normal(0, 0.3, ours[weight].shape)
+        ours[bias][...] = random.normal(0, 0.3, ours[bias].shape)
+        theirs[f"module.{layer}.weight"][...] = ours[weight].T
+        theirs[f"module.{layer}.bias"][...] = ours[bias]
+    found = []
+    for rigged in (graph, module):
+        plan = rigged.plan(phases=PREDICTING)
+        plan.predict(rigged.address)
+        found.append(plan.output()[: rigged.rows].copy())
+    assert np.ptp(found[0]) > 0.5
+    np.testing.assert_allclose(*found, atol=2e-6)

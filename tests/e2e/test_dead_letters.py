@@ -8,14 +8,13 @@ from typing import Any
 
 import msgpack
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from failing_librdkafka import built, environment
 
 from streamtrain.clients.dead_letters import Resender
 from streamtrain.job import Job
 from tests.e2e import commands
 from tests.e2e.harness import LiveJob, rows
+from tests.e2e.test_gaps import remove
 from tests.e2e.threaded import rows_after
 
 GOOD = list(rows(8))
@@ -27,11 +26,8 @@ HEADERS: list[tuple[str, str | bytes | None]] = [("trace", b"abc"), ("streamtrai
 def job(kafka: Any, tmp_path: Path) -> LiveJob:
     """One record of three rows of which one is bad, one cut off in its last row, and one that is junk; trained."""
     made = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
-    producer = Producer({"bootstrap.servers": made.bootstrap})
     values = [msgpack.packb([GOOD[0], BAD, GOOD[1]]), msgpack.packb([GOOD[2], GOOD[3]])[:-3], b"\xc1"]
-    for value in values:
-        producer.produce(made.records, value=value, key=b"k", headers=HEADERS, partition=1)
-    assert producer.flush(240) == 0
+    made.produce_messages({"value": value, "key": b"k", "headers": HEADERS, "partition": 1} for value in values)
     made.produce_values(map(msgpack.packb, GOOD))
     rows_after(made.path)
     return made
@@ -54,11 +50,10 @@ def mend(job: LiveJob) -> None:
     job.path.write_text(text.replace('kind = "number", standardize = true', 'kind = "number", missing = 0'))
 
 
-def test_what_there_is(job: LiveJob) -> None:
+def test_only_dead_rows_are_sent_again_and_once(job: LiveJob, tmp_path: Path) -> None:
     listed = verb(job, "list")
-    assert [(letter["record_partition"], letter["record_offset"], letter["rows"]) for letter in listed] == [
-        (1, 0, 1), (1, 1, 1), (1, 2, 1),
-    ]  # fmt: skip
+    places = [(letter["record_partition"], letter["record_offset"], letter["rows"]) for letter in listed]
+    assert places == [(1, 0, 1), (1, 1, 1), (1, 2, 1)]
     (grouped,) = verb(job, "reasons")
     assert sum(reason["rows"] for reason in grouped["reasons"]) == 3
     (shown,) = verb(job, "show", str(listed[0]["offset"]))
@@ -66,32 +61,31 @@ def test_what_there_is(job: LiveJob) -> None:
     assert shown["headers"] == [["trace", "abc"]]  # what has our prefix would be taken for ours
     assert shown["reasons"][0]["from"] == 1 and shown["still_bad"] == ["$.x1"]
     verb(job, "show", "999", code=2)
-
-
-def test_only_dead_rows_are_sent_again_and_once(job: LiveJob) -> None:
     before = records(job)
     verb(job, "resend", code=2)  # they would be dead letters again
-    assert records(job) == before
     mend(job)
     (dry,) = verb(job, "resend", "--dry-run", code=1)
+    assert (dry["letters"], dry["rows"], len(dry["refused"])) == (1, 1, 2)
+    assert all("cannot be decoded" in text for text in dry["refused"])
+    failing = environment(built(tmp_path), tmp_path, "send_offsets_to_transaction=1!")
+    done = commands.run(["dead-letters", "resend", str(job.path)], failing)
+    assert done.returncode in (1, 3) and "Traceback" not in done.stderr, done.stderr
+    assert records(job) == before
+    earlier = Resender(Job.load(job.path))
+    assert earlier.look().rows == 1
     (told,) = verb(job, "resend", code=1)
-    assert (told["letters"], told["rows"]) == (dry["letters"], dry["rows"]) == (1, 1)
-    assert len(told["refused"]) == 2 and all("cannot be decoded" in text for text in told["refused"])
-    known = {(record["partition"], record["offset"]) for record in before}
-    (new,) = (record for record in records(job) if (record["partition"], record["offset"]) not in known)
+    assert [told[name] for name in ("letters", "rows", "refused")] == [1, 1, dry["refused"]]
+    assert list(earlier.send(job.records)) == [], "it had looked before that"
+    (new,) = [each for each in records(job) if each not in before]
     assert new["rows"] == [BAD] and new["key"] == "k" and new["partition"] == 1 and new["headers"] == {"trace": "abc"}
     (again,) = verb(job, "resend")
     assert (again["letters"], again["refused"]) == (0, [])
-    assert len(records(job)) == len(before) + 1
 
 
 def test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_again(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, max_dead_letter_share=1.0)
     around = [(b"k" * 5_000, [("trace", b"t")]), (b"k", [("trace", b"t" * 40_000)])]
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-    for key, headers in around:
-        producer.produce(job.records, value=msgpack.packb([BAD]), key=key, headers=headers)
-    assert producer.flush(240) == 0
+    job.produce_messages({"value": msgpack.packb([BAD]), "key": key, "headers": headers} for key, headers in around)
     job.produce_values(map(msgpack.packb, GOOD))
     rows_after(job.path)
     job.verified()
@@ -100,26 +94,6 @@ def test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_aga
     assert (told["letters"], told["refused"]) == (2, [])
     with_key = [(each["key"], each["headers"]) for each in records(job)[-2:]]
     assert with_key == [(key.decode(), {name: raw.decode() for name, raw in headers}) for key, headers in around]
-
-
-def test_two_that_send_at_once_send_once(job: LiveJob) -> None:
-    mend(job)
-    before, mended = len(records(job)), Job.load(job.path)
-    both = [Resender(mended), Resender(mended)]  # each has looked at what is to be sent
-    assert [both[0].look().rows, both[1].look().rows] == [1, 1]
-    assert [[told.rows for told in one.send(job.records)] for one in both] == [[1], []]
-    assert len(records(job)) == before + 1
-
-
-def test_a_transaction_that_fails_leaves_rows_and_progress(job: LiveJob, tmp_path: Path) -> None:
-    mend(job)
-    before = len(records(job))
-    failing = environment(built(tmp_path), tmp_path, "send_offsets_to_transaction=1!")
-    done = commands.run(["dead-letters", "resend", str(job.path)], failing)
-    assert done.returncode in (1, 3) and "Traceback" not in done.stderr, done.stderr
-    assert len(records(job)) == before
-    (told,) = verb(job, "resend", code=1)
-    assert told["rows"] == 1 and len(records(job)) == before + 1
 
 
 def test_letters_left_behind_are_passed_over(job: LiveJob) -> None:
@@ -133,15 +107,13 @@ def test_letters_left_behind_are_passed_over(job: LiveJob) -> None:
 @pytest.mark.parametrize("is_gone", [False, True], ids=["all there", "a record gone"])
 def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path: Path, is_gone: bool) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", max_dead_letter_share=1.0)
-    job.produce_messages(
-        {"value": msgpack.packb(GOOD[at % 4]), "key": str(at), "partition": 0} for at in range(1000)
-    )
+    job.produce_messages({"value": msgpack.packb(GOOD[at % 4]), "key": str(at), "partition": 0} for at in range(1000))
     events = job.train("--until-end", failpoints="*worker.at_slot=3!SEGV")
     deaths = [event for event in events if event["event"] == "worker_died"]
     assert [death["slot"] for death in deaths] == [3, 3, 3] and deaths[0]["how"] == "SIGSEGV"
     if is_gone:
         (listed,) = verb(job, "list")
-        removed(job, partition=0, before=listed["record_offset"] + 1)
+        remove(job, listed["record_offset"] + 1)
         (told,) = verb(job, "resend", code=1)
         place = f"{job.records}[0]@{listed['record_offset']}"
         assert told["rows"] == 0 and len(told["refused"]) == 1
@@ -158,12 +130,6 @@ def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path
     assert job.verified()["rows"] == {"trained": 1000, "dead_lettered": 64, "filtered": 0}
 
 
-def removed(job: LiveJob, partition: int, before: int) -> None:
-    """Records below that offset are gone, as retention removes them."""
-    at, client = TopicPartition(job.records, partition, before), AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_records([at])[at].result(240)
-
-
 LARGE = [*GOOD * 1500, BAD]  # more than a letter holds: its record is named instead
 
 
@@ -176,8 +142,8 @@ def test_a_reference_whose_record_is_gone_is_refused_by_name(kafka: Any, tmp_pat
     mend(job)
     (whole,) = verb(job, "resend", "--dry-run")
     assert (whole["letters"], whole["rows"], whole["refused"]) == (4, 4, [])
-    removed(job, partition=1, before=2)
-    removed(job, partition=0, before=1)
+    remove(job, 2, partition=1)
+    remove(job, 1)
     (shown,) = verb(job, "show", "0")
     (told,) = verb(job, "resend", code=1)
     assert (told["letters"], told["rows"], told["still_bad"]) == (1, 1, {})

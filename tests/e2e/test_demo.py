@@ -9,12 +9,12 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from waiting import wait_for
 
 from streamtrain.broker import broker_status, stop_broker
 from streamtrain.cli import main
@@ -41,7 +41,7 @@ def demo(folder: Path, *arguments: str) -> tuple[int, list[dict[str, Any]], str]
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:
-    """What runs in the folder or with its Kafka's data."""
+    """Returns the processes in the folder or with its Kafka's data."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -52,11 +52,8 @@ def processes_in(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def wait_until_none(folder: Path, timeout_s: float = 240) -> None:
-    until = time.monotonic() + timeout_s
-    while left := processes_in(folder):
-        assert time.monotonic() < until, left
-        time.sleep(0.05)
+def wait_until_none(folder: Path) -> None:
+    wait_for(lambda: not processes_in(folder))
 
 
 @pytest.fixture(scope="module", params=["named", pytest.param("own", marks=pytest.mark.full)])
@@ -86,7 +83,7 @@ def trains(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_counts_are_exact_and_every_check_passes(finished):
+def test_counts_are_exact_every_check_passes_and_it_learns(finished):
     _, lines, errors = finished
     summary = lines[-1]
     flights, damaged = load_flights(ROWS), damaged_rows(ROWS)
@@ -103,12 +100,8 @@ def test_counts_are_exact_and_every_check_passes(finished):
     assert predictions["answers"] == predictions["requests"] == ROWS // 50
     assert predictions["errors"] == 0
     assert errors == ""
-
-
-def test_it_learns(finished):
-    quality = finished[1][-1]["quality"]
-    assert quality["log_loss"] < 0.8 * quality["constant_log_loss"]
-    assert quality["auc"] > 0.75
+    quality = summary["quality"]
+    assert quality["log_loss"] < 0.8 * quality["constant_log_loss"] and quality["auc"] > 0.75
 
 
 @pytest.mark.gpu
@@ -182,34 +175,37 @@ def test_a_second_run_says_what_it_found_and_starts_over(finished):
 
 
 @pytest.mark.full
-def test_ctrl_c_while_it_streams(tmp_path):
-    process = trains(tmp_path)
-    process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=240)
-    assert process.returncode == 130, errors
-    assert "summary" not in rest and errors == ""
-    wait_until_none(tmp_path)
-
-
-@pytest.mark.full
 def test_sigterm_while_kafka_starts(tmp_path):
     process = start(tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline().startswith("starting Kafka")
-    while len(processes_in(tmp_path)) < 2:
-        time.sleep(0.02)
+    wait_for(lambda: len(processes_in(tmp_path)) >= 2)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=240)
     assert process.returncode == 130
     wait_until_none(tmp_path)
 
 
-@pytest.mark.parametrize("where", ["named", pytest.param("own", marks=pytest.mark.full)])
-def test_nothing_outlives_it_when_it_dies(tmp_path, kafka, where):
+@pytest.mark.parametrize(
+    ("number", "code", "where"),
+    [
+        (signal.SIGKILL, -9, "named"), pytest.param(signal.SIGKILL, -9, "own", marks=pytest.mark.full),
+        pytest.param(signal.SIGINT, 130, "own", marks=pytest.mark.full),
+        pytest.param(None, 3, "own", marks=pytest.mark.full),
+    ],
+    ids=["killed", "killed, with a Kafka", "Ctrl-C", "its Kafka is killed"],
+)  # fmt: skip
+def test_nothing_outlives_it(tmp_path, kafka, number, code, where):
     process = trains(tmp_path, *(["--bootstrap", kafka.bootstrap] if where == "named" else []))
     assert len(processes_in(tmp_path)) >= 6 + (where == "own")  # demo, train with four of its own, predict; Kafka
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=240)
+    for pid in [process.pid] if number is not None else broker_status(own_kafka(tmp_path)).pids:
+        os.kill(pid, number or signal.SIGKILL)
+    rest, errors = process.communicate(timeout=240)
+    assert process.returncode == code, errors
+    if number == signal.SIGINT:
+        assert "summary" not in rest and errors == ""
+    if number is None:
+        assert "has ended; its log lies in" in errors
     wait_until_none(tmp_path)
 
 
@@ -221,14 +217,3 @@ def test_a_mistake_is_said_before_anything_starts(tmp_path, monkeypatch, capsys)
     assert ended.value.code == 2 and out == ""
     assert "batch_rows" in errors
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.full
-def test_its_kafka_may_die(tmp_path):
-    process = trains(tmp_path)
-    for pid in broker_status(own_kafka(tmp_path)).pids:
-        os.kill(pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=240)
-    assert process.returncode == 3
-    assert "has ended; its log lies in" in errors
-    wait_until_none(tmp_path)

@@ -14,12 +14,8 @@ import pytest
 from served_http import serving
 from waiting import wait_for
 
-from streamtrain import LiveModel
 from streamtrain.broker import Broker
-from streamtrain.checks.verify import verify
 from streamtrain.errors import Replaced, SnapshotError, UserMistake
-from streamtrain.job import Job
-from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.moving import importing
 from streamtrain.moving.exporting import export
@@ -27,17 +23,13 @@ from streamtrain.moving.importing import Import
 from streamtrain.moving.snapshot_file import SnapshotFile
 from streamtrain.run.held_job import HeldJob
 from streamtrain.topics.chunks import Stored
-from streamtrain.topics.control import Control
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
+from tests.e2e.answers import answered
 from tests.e2e.harness import LiveJob, rows
 from tests.e2e.threaded import Run, rows_after
 
 ASKED = [{name: value for name, value in row.items() if name != "y"} for row in rows(50, seed=7)]
-
-
-def snapshots(job: LiveJob, command: str, *arguments: str) -> Any:
-    return job.here(f"snapshots {command}", *arguments)
 
 
 def killed(job: LiveJob, path: Path, failpoint: str) -> None:
@@ -49,7 +41,7 @@ def killed(job: LiveJob, path: Path, failpoint: str) -> None:
 
 def exported(job: LiveJob, folder: Path, *arguments: str) -> Path:
     path = folder / f"{job.name}.snapshot"
-    done = snapshots(job, "export", "--output", str(path), "--json", *arguments)
+    done = job.here("snapshots export", "--output", str(path), "--json", *arguments)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["file"], told["bytes"]) == (str(path), path.stat().st_size)
@@ -57,7 +49,7 @@ def exported(job: LiveJob, folder: Path, *arguments: str) -> Path:
 
 
 def imported(job: LiveJob, path: Path, *arguments: str) -> dict[str, Any]:
-    done = snapshots(job, "import", str(path), "--json", *arguments)
+    done = job.here("snapshots import", str(path), "--json", *arguments)
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     return document
@@ -65,27 +57,21 @@ def imported(job: LiveJob, path: Path, *arguments: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def trained(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> LiveJob:
-    """What nobody trains on."""
-    job = LiveJob(kafka, tmp_path_factory.mktemp("trained"))
-    job.produce(2000)
+    """A job that nobody trains on."""
+    job = LiveJob(kafka, tmp_path_factory.mktemp("trained"), produce=2000)
     rows_after(job.path)
     return job
 
 
-def control_of(job: LiveJob) -> Control:
-    with ControlTopic({"bootstrap.servers": job.bootstrap}, f"{job.name}.control") as topic:
-        return topic.look()
+@pytest.fixture
+def other(kafka: Any, tmp_path: Path) -> LiveJob:
+    return LiveJob(kafka, tmp_path, "other")
 
 
-def held(job: LiveJob) -> list[int]:
-    with job.topic() as topic:
-        return [located.manifest.version for located in topic.list()]
-
-
-def predictions(job: LiveJob) -> list[Any]:
-    with LiveModel(job.name, bootstrap=job.bootstrap) as model:
-        model.wait_ready(60)
-        return [model.predict(row) for row in ASKED]
+@pytest.fixture
+def path(trained: LiveJob, tmp_path: Path) -> Path:
+    """A file with the trained job's newest snapshot."""
+    return exported(trained, tmp_path)
 
 
 def check_came_from(stored: Stored, was: Stored, cluster: str, positions: str) -> None:
@@ -94,19 +80,34 @@ def check_came_from(stored: Stored, was: Stored, cluster: str, positions: str) -
     assert (of.lineage, of.cluster, of.positions) == (was.manifest.lineage, cluster, positions)
 
 
-def test_into_another_job_the_same_bits_then_trained_on(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    was, path = trained.newest(), exported(trained, tmp_path)
-    other = LiveJob(kafka, tmp_path, "other", partitions=2)
-    kept = snapshots(other, "import", str(path))
+def test_into_another_job_the_same_bits_and_answers_then_trained_on(
+    kafka: Any, trained: LiveJob, path: Path, tmp_path: Path
+) -> None:
+    was, other = trained.newest(), LiveJob(kafka, tmp_path, "other", partitions=2)
+    kept = other.here("snapshots import", str(path))
     assert kept.returncode == 2 and "--positions beginning, or --positions end" in kept.stderr
-    assert was.manifest.positions.topic_id in kept.stderr and held(other) == []
-    told = imported(other, path, "--positions", "beginning")
+    assert was.manifest.positions.topic_id in kept.stderr and other.manifests() == []
+    with serving(trained.path, other.path) as server:
+        wait_for(lambda: server.get(f"/v2/models/{trained.name}/ready").status_code == 200)
+        before = server.post(f"/predict/{trained.name}", ASKED).json()
+        assert server.post(f"/predict/{other.name}", ASKED).status_code == 503
+        told = imported(other, path, "--positions", "beginning")
+        server.wait_ready()
+        answers = [server.post(f"/predict/{other.name}", asked).json() for asked in (ASKED, ASKED[0])]
+        assert server.stop() == 0
     now = other.newest()
     assert (now.model, now.trainer) == (was.model, was.trainer)
     assert told["version"] == now.manifest.version == was.manifest.version + 1
     assert told["digest"] == now.digest.hex() and now.manifest.parent is None
     check_came_from(now, was, trained.admin.cluster_id(), "beginning")
-    assert predictions(other) == predictions(trained)
+    assert before["digest"] == was.digest.hex() != told["digest"]
+    for answer in answers:
+        assert (answer["version"], answer["digest"]) == (told["version"], told["digest"])
+        assert answer["lineage"] == now.manifest.lineage and answer["age_s"] >= 0
+    assert answers[0]["predictions"] == before["predictions"]
+    assert answers[1]["prediction"] == before["predictions"][0]["prediction"]
+    with other.model() as model:
+        assert answered(model.predict(ASKED)) == answered(before["predictions"])
     other.verified()
     other.produce(1000, seed=3)
     assert rows_after(other.path) == 3000, "the snapshot's own rows count on"
@@ -117,39 +118,22 @@ def test_into_another_job_the_same_bits_then_trained_on(kafka: Any, trained: Liv
     other.replayed(told["version"])
     assert other.newest().manifest.imported == now.manifest.imported, "every snapshot of the lineage reaches back"
     assert other.newest().manifest.round > was.manifest.round
-    ends = control_of(other).ends
+    ends = other.control().ends
     assert [ends[1].exit_code, ends[1].reason] == [0, f"imported snapshot {was.manifest.version} of {trained.name}"]
 
 
-def test_a_server_predicts_with_it_as_before(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    other = LiveJob(kafka, tmp_path, "other")
-    with serving(trained.path, other.path) as server:
-        wait_for(lambda: server.get(f"/v2/models/{trained.name}/ready").status_code == 200)
-        before = server.post(f"/predict/{trained.name}", ASKED).json()
-        assert server.post(f"/predict/{other.name}", ASKED).status_code == 503
-        told = imported(other, exported(trained, tmp_path), "--positions", "beginning")
-        server.wait_ready()
-        now = server.post(f"/predict/{other.name}", ASKED).json()
-        one = server.post(f"/predict/{other.name}", ASKED[0]).json()
-        assert server.stop() == 0
-    assert now["predictions"] == before["predictions"] and one["prediction"] == before["predictions"][0]["prediction"]
-    assert before["digest"] == trained.newest().digest.hex() != told["digest"]
-    for answer in (now, one):
-        assert (answer["version"], answer["digest"]) == (told["version"], told["digest"])
-        assert answer["lineage"] == other.newest().manifest.lineage and answer["age_s"] >= 0
-
-
-def test_on_the_same_records_training_goes_on_where_it_ended(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+def test_on_the_same_records_training_goes_on_where_it_ended(
+    kafka: Any, trained: LiveJob, other: LiveJob, path: Path, tmp_path: Path
+) -> None:
     """A restore keeps what a lineage came from, an import of an import has both, a fresh start nothing."""
-    other = LiveJob(kafka, tmp_path, "other")
     at = f'name = "{trained.records}", partitions'
     other.path.write_text(other.path.read_text().replace("records = { partitions", f"records = {{ {at}"))
-    told = imported(other, exported(trained, tmp_path))
+    told = imported(other, path)
     trained.produce(500, seed=3)
     assert rows_after(other.path) == 2500
     assert other.verified()["rows"]["trained"] == 500
     other.replayed(told["version"])
-    assert held(other)[0] == told["version"]
+    assert other.manifests()[0].version == told["version"]
     rows_after(other.path, restore=told["version"])
     again = other.newest()
     check_came_from(again, trained.newest(), trained.admin.cluster_id(), "keep")
@@ -164,25 +148,17 @@ def test_on_the_same_records_training_goes_on_where_it_ended(kafka: Any, trained
 
 
 @pytest.mark.full
-def test_between_clusters(
-    kafka: Any, private_kafka: Callable[..., Broker], trained: LiveJob, tmp_path: Path
-) -> None:
+def test_between_clusters(kafka: Any, private_kafka: Callable[..., Broker], trained: LiveJob, tmp_path: Path) -> None:
     far = private_kafka()
 
-    class Far:
-        bootstrap = far.bootstrap
-
-        @staticmethod
-        def fresh_name(prefix: str) -> str:
-            return trained.name
-
     (tmp_path / "far").mkdir()
-    other = LiveJob(Far, tmp_path / "far")
-    path = exported(trained, tmp_path, "--snapshot", str(held(trained)[-2]))
+    cluster = SimpleNamespace(bootstrap=far.bootstrap, fresh_name=lambda prefix: trained.name)
+    other = LiveJob(cluster, tmp_path / "far")
+    path = exported(trained, tmp_path, "--snapshot", str(trained.manifests()[-2].version))
     other.produce(700, seed=1)
-    kept = snapshots(other, "import", str(path))
+    kept = other.here("snapshots import", str(path))
     assert kept.returncode == 2 and "--positions beginning, or --positions end" in kept.stderr
-    assert trained.newest().manifest.positions.topic_id in kept.stderr and held(other) == []
+    assert trained.newest().manifest.positions.topic_id in kept.stderr and other.manifests() == []
     told = imported(other, path, "--positions", "end")
     assert told["imported"][0]["cluster"] == trained.admin.cluster_id() != other.admin.cluster_id()
     assert sum(offset for offset, _ in told["positions"]) == 700
@@ -192,45 +168,38 @@ def test_between_clusters(
     other.replayed(told["version"])
 
 
-def test_killed_in_its_midst_nothing_is_there_and_after_its_commit_it_is(
-    kafka: Any, trained: LiveJob, tmp_path: Path
-) -> None:
-    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+def test_killed_within_its_transaction_nothing_is_there(trained: LiveJob, other: LiveJob, path: Path) -> None:
     for failpoint in ("coordinator.before_produce=1", "coordinator.after_chunks=3", "coordinator.in_commit=2"):
         killed(other, path, failpoint)
-        assert held(other) == [] and control_of(other).newest is None, failpoint
+        assert other.manifests() == [] and other.control().newest is None, failpoint
     killed(other, path, "coordinator.after_commit=2")
-    again = snapshots(other, "import", str(path), "--positions", "end")
-    published = max(control_of(other).runs)
-    assert again.returncode == 2 and f"found version {held(other)[0]}, published by run {published}" in again.stderr
+    again = other.here("snapshots import", str(path), "--positions", "end")
+    there = f"found version {other.newest().manifest.version}, published by run {max(other.control().runs)}"
+    assert again.returncode == 2 and there in again.stderr
     assert other.newest().model == trained.newest().model
     other.verified()
 
 
-def test_a_live_trainer_is_not_robbed(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+def test_a_live_trainer_is_not_robbed(trained: LiveJob, other: LiveJob, path: Path) -> None:
     running = Run(other.path)
     running.wait_event("started")
-    refused = snapshots(other, "import", str(path), "--positions", "end")
+    refused = other.here("snapshots import", str(path), "--positions", "end")
     assert refused.returncode == 2 and "expected no snapshot yet" in refused.stderr
     other.produce(500)
     running.wait_event("published", rows=500)
     assert running.drain() == 0
-    assert control_of(other).holder.run.number == 1  # type: ignore[union-attr]
+    assert other.control().holder.run.number == 1  # type: ignore[union-attr]
     assert other.verified()["rows"]["trained"] == 500
 
 
 def taken(job: LiveJob) -> None:
-    """By a run that has published nothing yet."""
+    """Lets a run take the job that has published nothing yet."""
     names = {wish.key: wish.name for wish in job_topics(job.name)}
     topics = HeldJob(job.name, {"bootstrap.servers": job.bootstrap}, names, job.admin)
     Transactions({"bootstrap.servers": job.bootstrap}, job.name, topics).open()
 
 
-def test_a_run_that_has_just_begun_is_given_its_time(
-    kafka: Any, trained: LiveJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+def test_a_run_that_has_just_begun_has_time(other: LiveJob, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken(other)
 
     def meanwhile(seconds: float) -> None:
@@ -258,31 +227,25 @@ class Interrupted(SnapshotFile):
                 self._meanwhile()
 
 
-def test_a_zombie_is_mute(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+def test_a_zombie_is_mute(trained: LiveJob, other: LiveJob, path: Path) -> None:
     """A trainer that starts while a snapshot is sent has the job; what the import still writes is not to be seen."""
-    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
     other.produce(400)
     with Interrupted(path, lambda: rows_after(other.path)) as file, pytest.raises(Replaced, match="run 2"):
         Import(other.job, file, "beginning").run()
-    assert all(manifest.imported == () for manifest in manifests(other))
+    assert all(manifest.imported == () for manifest in other.manifests())
     assert other.verified()["rows"]["trained"] == 400
 
 
-def manifests(job: LiveJob) -> list[Any]:
-    with job.topic() as topic:
-        return [located.manifest for located in topic.list()]
-
-
-def test_a_file_that_changes_while_it_is_sent_is_not_imported(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+def test_a_file_that_is_damaged_or_changes_while_it_is_sent_is_not_imported(other: LiveJob, path: Path) -> None:
     whole = path.read_bytes()
-
-    def cut() -> None:
-        path.write_bytes(whole[:-100])
-
-    with Interrupted(path, cut) as file, pytest.raises(SnapshotError, match="cut off"):
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    done = other.here("snapshots import", str(path), "--positions", "end")
+    assert done.returncode == 1 and f"{path}@" in done.stderr and "the digest" in done.stderr
+    assert other.control().runs == {} and other.manifests() == []
+    path.write_bytes(whole)
+    with Interrupted(path, lambda: path.write_bytes(whole[:-9])) as file, pytest.raises(SnapshotError, match="cut off"):
         Import(other.job, file, "end").run()
-    assert held(other) == []
+    assert other.manifests() == []
     path.write_bytes(whole)
     imported(other, path, "--positions", "end")
     other.verified()
@@ -297,22 +260,12 @@ def test_a_file_that_changes_while_it_is_sent_is_not_imported(kafka: Any, traine
     ],
 )
 def test_another_job_file_is_refused_by_what_differs(
-    kafka: Any, trained: LiveJob, tmp_path: Path, settings: dict[str, str], text: str
+    kafka: Any, path: Path, tmp_path: Path, settings: dict[str, str], text: str
 ) -> None:
-    other, path = LiveJob(kafka, tmp_path, "other", **settings), exported(trained, tmp_path)
-    done = snapshots(other, "import", str(path), "--positions", "end")
+    other = LiveJob(kafka, tmp_path, "other", **settings)
+    done = other.here("snapshots import", str(path), "--positions", "end")
     assert done.returncode == 2 and text in done.stderr and "nothing was imported" in done.stderr
-    assert control_of(other).runs == {} and held(other) == []
-
-
-def test_a_damaged_file_takes_no_job(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
-    whole = bytearray(path.read_bytes())
-    whole[-1] ^= 1
-    path.write_bytes(whole)
-    done = snapshots(other, "import", str(path), "--positions", "end")
-    assert done.returncode == 1 and f"{path}@" in done.stderr and "the digest" in done.stderr
-    assert control_of(other).runs == {} and held(other) == []
+    assert other.control().runs == {} and other.manifests() == []
 
 
 def test_of_files_the_positions_hold_everywhere(kafka: Any, tmp_path: Path) -> None:
@@ -323,32 +276,24 @@ def test_of_files_the_positions_hold_everywhere(kafka: Any, tmp_path: Path) -> N
     imported(other, exported(job, tmp_path))
     assert other.newest().manifest.positions == job.newest().manifest.positions
     assert rows_after(other.path, files=[data]) == 1500
-    report = verify(Job.load(other.path))
-    assert report.ok, "\n".join(report.lines())
+    other.verified()
 
 
-def test_nothing_is_written_over(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    path = exported(trained, tmp_path)
+def test_nothing_is_written_over(trained: LiveJob, other: LiveJob, path: Path, tmp_path: Path) -> None:
     path.write_text("mine")
-    done = snapshots(trained, "export", "--output", str(path))
+    done = trained.here("snapshots export", "--output", str(path))
     assert done.returncode == 2 and "--force" in done.stderr and path.read_text() == "mine"
+    meanwhile = tmp_path / "a.snapshot"
+    with trained.topic() as topic, pytest.raises(UserMistake, match="found one"):
+        newest = topic.newest_manifest()
+        assert newest is not None
+        export(topic, newest, "c", meanwhile, on_bytes=lambda _: meanwhile.write_text("mine"))
+    assert meanwhile.read_text() == "mine"
     exported(trained, tmp_path, "--force")
     with SnapshotFile(path) as file:
         file.check()
     assert [each.name for each in tmp_path.iterdir() if ".part" in each.name] == []
-    nowhere = snapshots(trained, "export", "--output", str(tmp_path / "none" / "a.snapshot"))
+    nowhere = trained.here("snapshots export", "--output", str(tmp_path / "none" / "a.snapshot"))
     assert nowhere.returncode == 2 and "cannot be written: No such file" in nowhere.stderr
-    empty = LiveJob(kafka, tmp_path, "empty")
-    none = snapshots(empty, "export", "--output", str(tmp_path / "empty.snapshot"))
+    none = other.here("snapshots export", "--output", str(tmp_path / "empty.snapshot"))
     assert none.returncode == 2 and "found none yet" in none.stderr and not (tmp_path / "empty.snapshot").exists()
-
-
-def test_what_came_meanwhile_is_not_written_over(trained: LiveJob, tmp_path: Path) -> None:
-    path = tmp_path / "a.snapshot"
-    with trained.topic() as topic:
-        newest = topic.newest_manifest()
-        assert newest is not None
-        with pytest.raises(UserMistake, match="found one"):
-            export(topic, newest, "c", path, on_bytes=lambda _: path.write_text("mine"))
-    assert path.read_text() == "mine"
-    assert [each.name for each in tmp_path.iterdir() if ".part" in each.name] == []

@@ -17,13 +17,12 @@ from avro_schemas import record
 from example_format import is_columnar, plain_formats
 
 import streamtrain
-from streamtrain import LiveModel
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.formats import encode_records, parse
 from tests.e2e.answers import answered, predicted, toml
 from tests.e2e.harness import LiveJob, rows
 from tests.e2e.sink import BASE, Feature, Place, Plan, Row, run_sink
-from tests.e2e.threaded import rows_after, trained
+from tests.e2e.threaded import trained
 
 COUNT = 600
 PACKED = 7  # rows a record of a columnar format
@@ -128,6 +127,7 @@ def run(kafka: Any, folder: Path, chosen: Sequence[Feature]) -> None:
     assert len(first.replayed()["snapshots"]) >= 1
     check_hashes(next(each for each in jobs if each.settings["format"] == "packed"))
     check_answers(first, held)
+    check_changes(first)
 
 
 def check_hashes(job: LiveJob) -> None:
@@ -140,8 +140,7 @@ def check_hashes(job: LiveJob) -> None:
 def check_answers(job: LiveJob, held: list[Row]) -> None:
     asked = [{name: cell for name, cell in row.items() if name != "y"} for row in held[:120]]
     fitted = streamtrain.fit(job.path, held)
-    with LiveModel(job.name, bootstrap=job.bootstrap) as live:
-        live.wait_ready(60)
+    with job.model() as live:
         answers = answered(live.predict(asked, errors="return"))
         assert answered(fitted.predict(asked, errors="return")) == answers
         columns = {name: [row[name] for row in asked] for name in asked[0]}
@@ -152,16 +151,9 @@ def check_answers(job: LiveJob, held: list[Row]) -> None:
     assert predicted(job, asked) == answers
 
 
-def test_every_transform(kafka: Any, tmp_path: Path) -> None:
-    run_sink(kafka, tmp_path, features(), run=partial(run, kafka, tmp_path))
-
-
-def test_a_change_under_a_snapshot_is_refused_with_the_difference(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, partitions=1, more_columns="[transforms]\n" + OWN)
-    text = job.path.read_text().replace("[records]\n", '[records]\nwhere = "x1 > 0.5"\n')
-    job.path.write_text(text)
-    job.produce(200)
-    assert rows_after(job.path) == sum(row["x1"] > 0.5 for row in rows(200))
+def check_changes(job: LiveJob) -> None:
+    """A changed transform is refused with the difference."""
+    text = job.path.read_text()
     for before, after, told in [
         ('"x1 * x2"', '"x1 - x2"', "transforms.x12.expr: the snapshot has x1 * x2, the job file x1 - x2"),
         ("x1 > 0.5", "x1 > 0.25", "records.where: the snapshot has"),
@@ -170,3 +162,7 @@ def test_a_change_under_a_snapshot_is_refused_with_the_difference(kafka: Any, tm
         job.path.write_text(text.replace(before, after))
         done = trained(job.path)
         assert done.code == 2 and told in done.errors[0].replace('"', ""), (told, done.errors)
+
+
+def test_every_transform(kafka: Any, tmp_path: Path) -> None:
+    run_sink(kafka, tmp_path, features(), run=partial(run, kafka, tmp_path))

@@ -24,7 +24,7 @@ def workers_of(running: Running) -> list[psutil.Process]:
 
 
 def allowed(process: psutil.Process) -> set[str]:
-    """By thread."""
+    """Returns the lists of cores that its threads may use."""
     files = Path(f"/proc/{process.pid}/task").glob("*/status")
     lines = [line for file in files for line in file.read_text().splitlines()]
     return {line.split()[1] for line in lines if line.startswith("Cpus_allowed_list")}
@@ -56,8 +56,7 @@ def test_workers_run_on_their_cores(kafka: Any, tmp_path: Path, affinity: str) -
     running.wait_rows(8_000)
     found = [allowed(each) for each in workers_of(running)]
     assert sorted(found, key=min) == sorted(own.get(affinity, [everything] * 2), key=min)
-    running.process.terminate()
-    assert running.finish() == 0
+    assert running.end() == 0
 
 
 def test_cores_that_are_not_there_end_a_start_with_2(kafka: Any, tmp_path: Path) -> None:

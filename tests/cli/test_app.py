@@ -137,9 +137,10 @@ def test_vv_shows_the_traceback(run: Run) -> None:
     assert "Traceback" in run("check", "nowhere.toml", "-vv").err
 
 
-def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, plain: Path) -> None:
+@pytest.mark.parametrize("command", ["topics create", "train"])
+def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, plain: Path, command: str) -> None:
     started_s = time.monotonic()
-    ended = run("topics", "create", plain)
+    ended = run(*command.split(), plain)
     assert time.monotonic() - started_s < 60  # 8 s, on a busy machine
     assert ended.code == 3
     assert "error: " in ended.err and "127.0.0.1:1" in ended.err and "Traceback" not in ended.err

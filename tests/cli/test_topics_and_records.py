@@ -70,6 +70,8 @@ def test_what_a_missing_topic_needs_is_said(run: Run, new_job: NewJob, rows: Pat
     for call in (("produce", path, "--input", rows), ("history", path)):
         ended = run(*call)
         assert ended.code == 2 and "found none" in ended.err and "streamtrain topics create" in ended.err, ended.err
+    ended = run("read", path, "predictions", "--until-end")
+    assert ended.code == 2 and "make its topics with 'streamtrain topics create" in ended.err
 
 
 def test_a_csv_comes_back_as_rows(run: Run, job: Path, rows: Path) -> None:
@@ -174,12 +176,6 @@ def test_a_signal_delivers_what_was_written(run: Run, job: Path, tmp_path: Path,
     document = json.loads(out)
     assert producer.returncode == code and document["stopped"] and 50 <= document["rows"] < 100_000
     assert sum(len(line["rows"]) for line in records(run, job)) == document["rows"]
-
-
-def test_reading_a_topic_that_is_not_there(run: Run, new_job: NewJob) -> None:
-    path = new_job()
-    ended = run("read", path, "predictions", "--until-end")
-    assert ended.code == 2 and "make its topics with 'streamtrain topics create" in ended.err
 
 
 def test_bootstrap_and_set_stand_over_the_file(run: Run, new_job: NewJob, kafka: Any) -> None:

@@ -147,16 +147,13 @@ def test_pace():
     assert Pace(1).block_rows == 1
 
 
-def test_fresh_names():
+def test_names_of_jobs():
+    topics = ["flights-10.records", "flights.records", "flights-2.control", "flights-2.records", "flightsx.records"]
+    assert jobs_in(topics) == ["flights", "flights-2", "flights-10"], "in the order they were made"
     assert fresh_name([]) == "flights"
     assert fresh_name(["flights.records", "flights.snapshots", "__consumer_offsets"]) == "flights-2"
     assert fresh_name(["flights-2.records", "other.records"]) == "flights"
     assert fresh_name(["flights.control", "flights-2.control", "flights-10.dead-letters"]) == "flights-3"
-
-
-def test_jobs_in_the_order_they_were_made():
-    topics = ["flights-10.records", "flights.records", "flights-2.control", "flights-2.records", "flightsx.records"]
-    assert jobs_in(topics) == ["flights", "flights-2", "flights-10"]
 
 
 def test_the_job_file_is_a_job_and_an_earlier_one_is_kept(tmp_path):

@@ -16,17 +16,16 @@ from typing import Any
 import msgpack
 import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
+from prediction_bench import Bench
 from served_model import ServedModel
 
 from streamtrain.columns.formats.msgpack import encode
-from streamtrain.kafka.admin import Admin
 from streamtrain.run.roles import predictor
-from streamtrain.topics.topic import TopicWish
 from tests.bench.bed import PARTITIONS, fresh_name, spawn
 from tests.bench.harness import Line, Run, Sides, bench, in_turns
 from tests.bench.live_model import COLUMNS, NAMES, NUMBERS, layers_of, logits
 
-RATE = 1000   # requests a second
+RATE = 1000  # requests a second
 FAST = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "linger.ms": 0}
 ECHO, LOOP = "Python loop without a model", "consume, msgpack, NumPy, produce"
 
@@ -91,14 +90,14 @@ def python_predict(job: str, bootstrap: str, parameters: dict[str, Any], digest:
     consumer.close()
 
 
-class Job:
+class Job(Bench):
     """Topics, a published network and requests for one measurement, and the process that answers them."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.bootstrap, self.name, self._stop = bootstrap, fresh_name(), spawn.Event()
+        super().__init__(bootstrap, fresh_name(), PARTITIONS)
+        self.name, self._stop = self.job, spawn.Event()
         self.served = ServedModel(bootstrap, self.name, COLUMNS, (64, 64))
         self.digest = self.served.put().digest.hex().encode()
-        Admin(bootstrap).ensure(TopicWish(key, f"{self.name}.{key}", PARTITIONS) for key in ("requests", "predictions"))
         random = np.random.default_rng(0).standard_normal((256, NUMBERS), np.float32)
         self._requests = [encode(self.served.schema, dict(zip(COLUMNS, row[:, None], strict=False))) for row in random]
 
@@ -113,24 +112,21 @@ class Job:
             process.join(60)
 
     def ours(self, delivery: str) -> tuple[Any, ...]:
-        common = {"bootstrap.servers": self.bootstrap}
-        return predictor.answer, predictor.Config(
-            job=self.name, format={"name": "msgpack"}, registry={}, requests=f"{self.name}.requests",
-            predictions=f"{self.name}.predictions", kafka_consumer=common, kafka_producer=common, delivery=delivery,
-        )  # fmt: skip
+        consumer = {"bootstrap.servers": self.bootstrap}
+        return predictor.answer, self.config(delivery, format={"name": "msgpack"}, kafka_consumer=consumer)
 
     def reader(self) -> Consumer:
         consumer = Consumer(group_of(f"{self.name}.reader", self.bootstrap))
         consumer.assign([TopicPartition(f"{self.name}.predictions", p, 0) for p in range(PARTITIONS)])
         return consumer
 
-    def producer(self, linger_ms: int) -> Producer:
+    def requester(self, linger_ms: int) -> Producer:
         return Producer({
             "bootstrap.servers": self.bootstrap, "queue.buffering.max.messages": 1_000_000, "linger.ms": linger_ms,
         })  # fmt: skip
 
-    def ask(self, producer: Producer, i: int, key: bytes, partition: int = -1) -> None:
-        producer.produce(f"{self.name}.requests", self._requests[i % len(self._requests)], key, partition=partition)
+    def request(self, producer: Producer, i: int, key: bytes, partition: int = -1) -> None:
+        producer.produce(self.requests, self._requests[i % len(self._requests)], key, partition=partition)
 
 
 def percentiles_ms(job: Job, seconds: float) -> dict[str, float]:
@@ -149,11 +145,11 @@ def percentiles_ms(job: Job, seconds: float) -> dict[str, float]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    producer = job.producer(0)
-    while not found:   # the other side is up
+    producer = job.requester(0)
+    while not found:  # the other side is up
         key = b"first%d" % len(sent)
         sent[key] = time.perf_counter()
-        job.ask(producer, 0, key)
+        job.request(producer, 0, key)
         producer.flush(10)
         time.sleep(0.1)
     begin = time.perf_counter()
@@ -162,7 +158,7 @@ def percentiles_ms(job: Job, seconds: float) -> dict[str, float]:
             time.sleep(ahead)
         key = b"%d" % i
         sent[key] = time.perf_counter()
-        job.ask(producer, i, key)
+        job.request(producer, i, key)
         producer.poll(0)
     producer.flush(20)
     done.set()
@@ -173,15 +169,15 @@ def percentiles_ms(job: Job, seconds: float) -> dict[str, float]:
 
 def answers_per_s(job: Job, count: int, *answerer: Any) -> float:
     """All requests lie ready; from the first answer's timestamp to the last one's, so that no start-up counts."""
-    producer = job.producer(20)
+    producer = job.requester(20)
     for i in range(count):
-        job.ask(producer, i, b"%d" % i, i % PARTITIONS)
+        job.request(producer, i, b"%d" % i, i % PARTITIONS)
         if i % 10_000 == 0:
             producer.poll(0)
     producer.flush(60)
     consumer, stamps = job.reader(), []
     ends = [TopicPartition(f"{job.name}.predictions", partition) for partition in range(PARTITIONS)]
-    with job.answered(*answerer):   # nothing else takes the machine's time meanwhile
+    with job.answered(*answerer):  # nothing else takes the machine's time meanwhile
         while sum(consumer.get_watermark_offsets(end, 10)[1] for end in ends) < count:
             time.sleep(0.2)
     while len(stamps) < count:

@@ -4,6 +4,7 @@ of any state."""
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from slots import RowSlot, set_rows
 
 from streamtrain.columns.formats import encode_records, encode_rows
 from streamtrain.columns.schema import Schema
+from streamtrain.demo.flights import FEATURES, load_flights
 from tests.bench.decode import decoder
 from tests.bench.harness import Line, Run, Sides, bench, best_times, rates
 from tests.bench.steps import planned
@@ -61,28 +63,22 @@ WHERE = "distance > 200 and carrier != 'HA'"
 LOSS = "binary_cross_entropy"
 
 
+@functools.cache
 def flights(count: int) -> list[dict[str, Any]]:
-    """As the demo's records are."""
-    chance = np.random.default_rng(1)
-    carriers = ["UA", "B6", "EV", "DL", "AA", "MQ", "US", "9E", "WN", "VX", "FL", "AS", "F9", "YV", "HA", "OO"]
-    places = [a + b + c for a in "ABLO" for b in "TORS" for c in "LDAX"]
-    return [
-        {
-            "dep_delay": int(chance.exponential(30)) - 15, "distance": int(chance.integers(80, 4983)),
-            "hour": int(chance.integers(5, 24)), "month": int(chance.integers(1, 13)),
-            "day": int(chance.integers(1, 29)), "weekday": int(chance.integers(0, 7)),
-            "carrier": carriers[int(chance.integers(0, 16))], "origin": ("JFK", "LGA", "EWR")[i % 3],
-            "dest": places[int(chance.integers(0, 64))], "sched": 1_357_000_000_000 + i * 94_000, "late": i % 2,
-        }
-        for i in range(count)
-    ]  # fmt: skip
+    """The demo's first flights that have arrived."""
+    columns = load_flights(2 * count).columns
+    arrived = np.flatnonzero(~np.isnan(columns["late"]))[:count]
+    names = (*FEATURES, "sched", "late")
+    cells = (columns[name][arrived] for name in names)
+    plain = (each.astype(int).tolist() if each.dtype.kind == "f" else each.tolist() for each in cells)
+    return [dict(zip(names, row, strict=True)) for row in zip(*plain, strict=True)]
 
 
 def decoded(form: str, transforms: dict[str, Any], where: str | None = None) -> Callable[[], int]:
     """All flights' records into one slot."""
     schema, rows = Schema.from_columns(COLUMNS, LOSS, transforms, where), flights(ROWS)
     if form == "packed":
-        plain = Schema.from_columns(COLUMNS, LOSS, TRANSFORMS)   # texts, which transforms read
+        plain = Schema.from_columns(COLUMNS, LOSS, TRANSFORMS)  # texts, which transforms read
         records = [encode_rows(form, plain, rows[at : at + PACKED_ROWS]) for at in range(0, ROWS, PACKED_ROWS)]
     else:
         records = [record for row in rows for record in encode_records(form, schema, [row])]

@@ -37,7 +37,7 @@ class GuardedKafka:
         if shutil.which("openssl") is None:
             pytest.skip("needs openssl for certificates")
         self.authority, self.stranger = _certificates(folder), _authority(folder, "stranger")
-        self._ports = dict(zip(("PLAINTEXT", "CONTROLLER", "SASL", "TLS"), _free_ports(4), strict=True))
+        self._ports = dict(zip(("PLAINTEXT", "CONTROLLER", "SASL", "TLS"), free_ports(4), strict=True))
         self.broker = start(data=folder / "kafka", port=self._ports["PLAINTEXT"], properties=self._properties(folder))
         self._admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.set_password("alice", PASSWORD)
@@ -112,7 +112,7 @@ class GuardedKafka:
         }
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     return [port for port in random.sample(PORTS, 200) if port_free(port)][:count]
 
 

@@ -25,10 +25,10 @@ PARTITIONS = 3
 class Bench:
     """One job's requests and predictions topics, with a producer of requests and a reader of answers."""
 
-    def __init__(self, bootstrap: str, job: str) -> None:
+    def __init__(self, bootstrap: str, job: str, partitions: int = PARTITIONS) -> None:
         self.job, self.bootstrap = job, bootstrap
         self.requests, self.predictions = f"{job}.requests", f"{job}.predictions"
-        Admin(bootstrap).ensure(TopicWish(key, f"{job}.{key}", PARTITIONS) for key in ("requests", "predictions"))
+        Admin(bootstrap).ensure(TopicWish(key, f"{job}.{key}", partitions) for key in ("requests", "predictions"))
         self.producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
 
     def config(self, delivery: str = "exactly_once", **changes: Any) -> predictor.Config:

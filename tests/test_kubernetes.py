@@ -89,9 +89,8 @@ def _replace(objects: list[Object], patch: Object) -> None:
 
 def pods(objects: list[Object]) -> dict[str, Object]:
     """The templates of pods, by the name of their object."""
-    return {
-        each["metadata"]["name"]: each["spec"]["template"] for each in objects if "template" in each.get("spec", {})
-    }
+    own = [each for each in objects if "template" in each.get("spec", {})]
+    return {each["metadata"]["name"]: each["spec"]["template"] for each in own}
 
 
 def of_pod(pod: Object) -> list[Object]:

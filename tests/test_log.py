@@ -130,13 +130,16 @@ def test_lines_go_to_the_stderr_of_their_time(lines, monkeypatch):
     assert re.fullmatch(r"\S+ INFO x  heard\n", now.getvalue())
 
 
-def test_a_warning_that_repeats_itself_is_counted_not_shown(lines):
+def test_a_warning_that_repeats_itself_is_counted_and_shown_again_later(lines, monkeypatch):
     written = lines()
     log = get_logger("streamtrain.repeats")
     for attempt in range(1000):
         log.warning(f"Connect failed (after {attempt}ms in state CONNECT)")
         log.info("as often as it likes")
     assert [sum(words in line for line in written()) for words in ("Connect failed", "as often")] == [1, 1000]
+    monkeypatch.setattr("streamtrain.log.REPEAT_S", 0.0)
+    log.warning("Connect failed (after 7ms in state CONNECT)")
+    assert sum("Connect failed" in line for line in written()) == 2
 
 
 def test_importing_configures_nothing():

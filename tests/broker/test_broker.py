@@ -1,4 +1,4 @@
-"""The embedded Kafka on a machine that has no Java or Maven of its own."""
+"""The embedded Kafka on a machine that has no Java or Maven of its own; its classes are kept for the next start."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from streamtrain.broker import broker_status, find_broker, stop_broker
+from streamtrain.broker import Broker, broker_status, distribution, find_broker, stop_broker
 from streamtrain.broker import start_broker as start_as_users_do
+from streamtrain.broker.archive import KEPT
+from streamtrain.broker.distribution import ARCHIVES, JAR_LIST, Distribution, find_distribution, jar_path
 from streamtrain.broker.folder import load_record, locked, port_free
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake
@@ -152,8 +155,6 @@ def test_a_folder_that_is_not_ours_is_refused_and_a_missing_extra_named(tmp_path
 
 @pytest.mark.full
 def test_kafka_home_is_used_when_it_is_given(tmp_path):
-    from streamtrain.broker.distribution import find_distribution
-
     with pytest.raises(UserMistake, match="KAFKA_HOME"):
         find_distribution(tmp_path)
     libs = tmp_path / "libs"
@@ -166,8 +167,6 @@ def test_kafka_home_is_used_when_it_is_given(tmp_path):
 
 
 def test_jars_are_fetched_whole_into_an_empty_repository(tmp_path, monkeypatch):
-    from streamtrain.broker import distribution
-
     chosen = tmp_path / "jars.txt"
     chosen.write_text("org.slf4j:slf4j-api:1.7.36\norg.jspecify:jspecify:1.0.0\n")
     monkeypatch.setattr(distribution, "JAR_LIST", chosen)
@@ -193,3 +192,63 @@ def test_three_nodes_answer_with_one_of_them_killed(private_kafka):
     assert answers(broker.bootstrap)
     broker.start()
     assert len(broker.pids) == 3
+
+
+@pytest.fixture
+def kafka_folder(tmp_path, monkeypatch) -> Path:
+    """Of a Maven repository that holds Kafka's jars and no archive: the folder of Kafka's own jar."""
+    for coordinate, jar in zip(JAR_LIST.read_text().split(), find_distribution().jars, strict=True):
+        copy = tmp_path / "m2" / jar_path(coordinate)
+        copy.parent.mkdir(parents=True)
+        copy.symlink_to(jar)
+    monkeypatch.setenv("M2_REPO", str(tmp_path / "m2"))
+    return next(tmp_path.glob("m2/org/apache/kafka/kafka_*/*"))
+
+
+def uses(broker: Broker, archive: Path) -> bool:
+    return str(archive) in Path(f"/proc/{broker.pids[0]}/maps").read_text()
+
+
+@pytest.mark.full  # it makes two archives, each of all that Kafka loads
+def test_two_first_starts_keep_the_classes_once_and_a_later_one_has_them(kafka_folder, tmp_path, caplog):
+    others = [kafka_folder / ARCHIVES.replace("*", f"other{age}") for age in range(KEPT)]
+    for age, other in enumerate(others):
+        other.touch()
+        os.utime(other, (age, age))
+    archive = find_distribution().archive
+    with caplog.at_level("INFO"), ThreadPoolExecutor(2) as pool:  # a node lives as long as the thread that started it
+        for broker in list(pool.map(lambda name: start_broker(tmp_path / name), "ab")):
+            assert not uses(broker, archive)
+            assert not list(broker.data.glob("node1/tmp/classes"))
+            broker.kill()
+    assert caplog.text.count("keeping Kafka's classes") == 1
+    files = {path for path in kafka_folder.iterdir() if path.suffix != ".jar"}
+    assert files == {archive, *others[1:], kafka_folder / ".streamtrain-lock"}
+    with start_broker(tmp_path / "c") as broker:
+        assert uses(broker, archive)
+    # a wrong byte in the middle, as of a disk that fails
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    archive.unlink()
+    archive.write_bytes(content)
+    with start_broker(tmp_path / "d") as broker:
+        assert not uses(broker, archive)
+
+
+@pytest.mark.full
+def test_a_start_that_cannot_keep_the_classes_is_a_start(kafka_folder, tmp_path):
+    (kafka_folder / ".streamtrain-lock").mkdir()
+    with start_broker(tmp_path / "kafka") as broker:
+        assert broker.pids
+    assert not list(kafka_folder.glob(ARCHIVES))
+
+
+def test_an_archive_is_of_one_java_and_its_jars(kafka_folder):
+    before = find_distribution()
+    jar = next(jar for jar in before.jars if jar.name.startswith("log4j-api"))
+    content = jar.read_bytes()
+    jar.unlink()
+    jar.write_bytes(content)
+    assert find_distribution().archive != before.archive
+    assert find_distribution().archive == find_distribution().archive
+    assert Distribution(before.java, before.jars).archive is None

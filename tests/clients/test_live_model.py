@@ -1,13 +1,16 @@
-"""A live model and a follower of snapshots on a real broker: newer ones are taken over, damaged ones not."""
+"""A live model, a follower of snapshots and a reader of predictions on a real broker."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from publisher import Publisher
 from small_model import SmallModel
@@ -18,6 +21,9 @@ from streamtrain.clients.predictions import read_predictions
 from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.compute.model import Model
 from streamtrain.errors import KafkaUnreachable, RecordError, StreamtrainError, UserMistake
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.predictions import RowError
+from streamtrain.topics.topic import Message, job_topics
 
 ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
 MODEL = SmallModel.make()
@@ -179,3 +185,38 @@ def test_following_stops_on_request_and_says_when_no_broker_answers(kafka: Any, 
     assert list(follow_snapshots(job, kafka.bootstrap, stop=lambda: True)) == []
     with pytest.raises(KafkaUnreachable):
         next(follow_snapshots("job", "127.0.0.1:9"))
+
+
+def send(kafka: Any, topic: str, messages: list[Message]) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for message in messages:
+        producer.produce(topic, message.value, message.key, headers=list(message.headers), partition=0)  # type: ignore[arg-type]
+    assert producer.flush(10) == 0
+
+
+def test_answers_are_read_as_they_were_written(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = kafka.fresh_name("answers")
+    with pytest.raises(UserMistake, match="found none"):
+        next(read_predictions(job, kafka.bootstrap))
+    Admin(kafka.bootstrap).ensure(wish for wish in job_topics(job) if wish.key == "predictions")
+    assert list(read_predictions(job, kafka.bootstrap, until_end=True)) == []
+    ours = (("streamtrain-version", b"3"), ("streamtrain-digest", b"ab" * 32), ("streamtrain-offset", b"41"))
+    good = Message(b"a", b'{"prediction":0.5}', (("id", b"7"), *ours))
+    error = RowError("$.x", "expected number", "flights.requests[0]@7")
+    bad = Message(b"b", json.dumps({"error": vars(error)}).encode(), (*ours, ("streamtrain-error", b"$.x: expected")))
+    send(kafka, f"{job}.predictions", [good, bad, Message(b"c", b"no json"), good])
+    answers = list(read_predictions(job, kafka.bootstrap, until_end=True))
+    assert [(answer.key, answer.prediction, answer.error) for answer in answers] == [
+        (b"a", {"prediction": 0.5}, None),
+        (b"b", None, error),
+        (b"a", {"prediction": 0.5}, None),
+    ]
+    assert (answers[0].version, answers[0].digest, answers[0].headers) == (3, "ab" * 32, (("id", b"7"),))
+    assert (answers[0].offset, answers[0].partition) == (41, None)
+    with monkeypatch.context() as earlier:  # what is written after the call is not read
+        earlier.setattr(Admin, "last_stable", lambda *_: [2, 0, 0, 0])
+        assert len(list(read_predictions(job, kafka.bootstrap, until_end=True))) == 2
+    following = read_predictions(job, kafka.bootstrap)
+    assert len(list(itertools.islice(following, 3))) == 3
+    send(kafka, f"{job}.predictions", [good])
+    assert next(following).key == b"a"

@@ -170,9 +170,17 @@ def test_a_forked_child_is_refused_and_ends_well(job: Job) -> None:
     assert xs(job) == [1]
 
 
+# beside a writer and a model it has a consumer whose freeing librdkafka would abort a child for
 FORKED = """
 import gc, os, sys
+from confluent_kafka import Consumer, TopicPartition
 from streamtrain import LiveModel, RecordWriter
+from streamtrain.clients.forks import after_fork, keep_for_ever
+client = type("Client", (), {})()
+client.consumer = Consumer({"bootstrap.servers": sys.argv[3], "group.id": "never joined"})
+client.consumer.assign([TopicPartition("no-such-topic", 0, 0)])
+client.consumer.poll(1)
+after_fork(client, lambda client: keep_for_ever(client.consumer))
 writer = RecordWriter(sys.argv[1], pack=256)
 writer.write({"x": 1, "late": 0})
 model = LiveModel(sys.argv[2], sys.argv[3])
@@ -180,12 +188,13 @@ while not model.connected:
     pass
 child = os.fork()
 if child == 0:
-    del writer, model
+    del writer, model, client
     gc.collect()
     sys.exit(7)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 writer.close()
 model.close()
+client.consumer.close()
 sys.exit(code)
 """
 

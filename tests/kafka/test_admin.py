@@ -1,4 +1,4 @@
-"""Topics made and compared on a real Kafka; a missing broker said in time."""
+"""Topics made and compared on a real Kafka; a missing broker said in time; the lag of a group, seen from outside."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import wait_for
 
 from streamtrain.broker import Broker
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, UserMistake
+from streamtrain.kafka import renewing
 from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.lag import GroupLag
 from streamtrain.topics.topic import TopicWish, job_topics
 from tests.chaos.faults import hold
 
@@ -154,3 +156,25 @@ def test_no_broker_is_said_within_ten_seconds() -> None:
     assert time.monotonic() - begun < 60  # 8 s, on a busy machine
     with pytest.raises(UserMistake, match="nonsense"):
         Admin("127.0.0.1:9", {"nonsense": 1})
+
+
+def test_what_a_group_has_not_passed(kafka: Any) -> None:
+    topic = kafka.fresh_name("lag")
+    Admin(kafka.bootstrap).ensure([TopicWish("x", topic, 2)])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for partition in (0, 0, 0, 1):
+        producer.produce(topic, b"x", partition=partition)
+    assert producer.flush(60) == 0
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.close()
+    assert GroupLag({"bootstrap.servers": kafka.bootstrap}, topic, topic, 60).ask() == {0: 1, 1: 1}
+
+
+def test_a_client_that_is_silent_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewing, "_DEAF_S", 0.0)
+    lag = GroupLag({"bootstrap.servers": "127.0.0.1:9"}, "group", "topic", 0.1)
+    for _ in range(2):
+        with pytest.raises(KafkaUnreachable):
+            lag.ask()
+    assert lag._clients.made == 2

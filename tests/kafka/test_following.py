@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +26,6 @@ from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run.roles import predictor
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import decode, encode
-from streamtrain.topics.topic import Message
 from tests.kafka.conftest import Following, failing
 
 MODEL = SmallModel.make()
@@ -69,10 +67,7 @@ def put_another_models(publisher: Publisher, version: int) -> None:
 
 
 def put_torn(publisher: Publisher, version: int) -> None:
-    def without_chunks(messages: list[Message]) -> list[Message]:
-        return messages[-1:]
-
-    publisher.put_damaged(version, MODEL.payload(1), without_chunks)
+    publisher.put_damaged(version, MODEL.payload(1), lambda messages: messages[-1:])
 
 
 # by what is wrong with it: writes a snapshot that nobody may take
@@ -316,13 +311,10 @@ def altered(given: Any) -> Iterator[Any]:
 
 
 def test_whatever_a_manifest_holds_it_makes_a_scorer_or_a_snapshot_error() -> None:
-    good = {"schema": MODEL.schema.to_dict(), "model_spec": MODEL.spec}
-    payload = MODEL.payload(3)
-    cases = itertools.chain.from_iterable(
-        ({**good, name: value} for value in altered(good[name]) if isinstance(value, Mapping)) for name in good
-    )
-    refused = made = 0
-    for case in cases:
+    payload, refused, made = MODEL.payload(3), 0, 0
+    for case in (
+        {**WHOLE, name: value} for name in WHOLE for value in altered(WHOLE[name]) if isinstance(value, Mapping)
+    ):
         manifest = decode(encode(example_manifest(3, shelf="s/0003", **copy.deepcopy(case))))
         try:
             served = Served.of(manifest, b"d" * 32, payload)

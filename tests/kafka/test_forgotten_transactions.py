@@ -1,27 +1,34 @@
-"""What Kafka has forgotten to end is aborted before a run publishes anything; the next commit would make it visible.
+"""A Kafka that was killed in the midst of transactions finishes them when it is back, but for those it has forgotten:
+they are aborted before a run publishes anything, as the next commit would make them visible.
 
-Kafka 4.3 drops the end of a transaction for partitions that have no leader at that moment: a single node that its own
-controller has fenced, here because it was killed and came back within its session.
+Kafka 4.3 drops the end of a transaction for partitions without a leader: a single node fenced by its own controller.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from publisher import example_manifest
 from waiting import wait_for
 
 import streamtrain.broker.node as node
 from streamtrain.background import in_background
 from streamtrain.broker import Broker, start_broker
+from streamtrain.broker.distribution import find_distribution
+from streamtrain.broker.fencing import fenced
+from streamtrain.broker.folder import load_record
+from streamtrain.broker.node import start_node
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
@@ -31,8 +38,8 @@ from streamtrain.run.held_job import HeldJob
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.snapshots import publish
-from streamtrain.topics.topic import job_topics
-from tests.chaos.faults import hold
+from streamtrain.topics.topic import TopicWish, job_topics
+from tests.chaos.faults import BrokerStall, hold
 
 pytestmark = pytest.mark.kafka
 
@@ -43,7 +50,7 @@ KILLS = 12
 
 @pytest.fixture
 def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
-    """One that is not fenced first when it comes back."""
+    """One that is killed and comes back within its session without being fenced first."""
     monkeypatch.setattr(node, "crashed", lambda log: False)
     properties = {"broker.session.timeout.ms": "5000"}
     with start_broker(tmp_path / "kafka", fast_start=True, properties=properties) as broker:
@@ -185,8 +192,8 @@ def snapshot(job: str, version: int) -> Batch:
     return Batch([(f"{job}.snapshots", message) for message in made.messages], f"snapshot {version}", made.digest)
 
 
-def ends(admin: Admin, topic: str) -> bool:
-    return admin.last_stable(topic, 1) == admin.high_watermarks(topic, 1)
+def ends(admin: Admin, topic: str, partitions: int = 1) -> bool:
+    return admin.last_stable(topic, partitions) == admin.high_watermarks(topic, partitions)
 
 
 def transactions(bootstrap: str, job: str, admin: Admin) -> Transactions:
@@ -207,3 +214,65 @@ def visible(bootstrap: str, topic: str) -> dict[int, bytes | None]:
     with KafkaConsumer(settings) as consumer:
         messages = read(consumer, topic, 0, *consumer.bounds(topic, 0))
         return {message.offset: message.value for message in messages}
+
+
+PARTITIONS, WRITERS = 3, 6
+
+
+@pytest.mark.full
+def test_transactions_of_a_killed_kafka_end_when_it_is_back(tmp_path: Path) -> None:
+    with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+        Admin(broker.bootstrap).ensure([TopicWish("x", "written", PARTITIONS)])
+        for kill in range(2):
+            written_over_a_kill(broker, {f"{kill}-{number}": "written" for number in range(WRITERS)}, PARTITIONS)
+            admin = Admin(broker.bootstrap)  # one from before the crash may keep the leader's old epoch
+            wait_for(lambda admin=admin: ends(admin, "written", PARTITIONS), 600)
+
+
+@pytest.mark.full
+def test_only_after_a_crash_the_controller_comes_first_and_once(tmp_path: Path) -> None:
+    """A start that is killed before its broker is in the cluster leaves nothing to be fenced and waited for."""
+    log, came_first = tmp_path / "kafka/node1/log", tmp_path / "kafka/node1/fencing.log"
+    for _ in range(2):
+        with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+            assert not came_first.exists()
+            assert not fenced(log, 1)
+    with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+        broker.kill()
+        record = load_record(broker.data)
+        assert record is not None
+        start_node(find_distribution(None), broker.data, record, record.nodes[0], detached=False).kill()
+        assert came_first.exists()
+        assert fenced(log, 1)
+        came_first.unlink()
+        broker.start()
+        assert not came_first.exists()
+        assert not fenced(log, 1)
+
+
+@pytest.mark.full
+def test_a_start_waits_until_the_fencing_is_written(tmp_path: Path) -> None:
+    """Were it lost, a broker that comes back would be refused until its session of before ends."""
+    slow = {"broker.session.timeout.ms": "600000", "controller.quorum.append.linger.ms": "800"}
+    with start_broker(tmp_path / "kafka", fast_start=True, properties=slow) as broker:
+        broker.kill()
+        broker.start()
+
+
+@pytest.mark.full
+def test_a_node_alone_that_slept_leads_on(tmp_path: Path) -> None:
+    """Its own controller would fence it when it wakes, and Kafka 4.3 then forgets transactions it was about to end."""
+    with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+        Admin(broker.bootstrap).ensure([TopicWish("x", "written", 1)])
+        before = leader_epoch(broker.bootstrap)
+        BrokerStall(8.0).run(SimpleNamespace(broker=broker))  # type: ignore[arg-type]
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            assert leader_epoch(broker.bootstrap) == before
+            time.sleep(0.1)
+
+
+def leader_epoch(bootstrap: str) -> int:
+    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    (asked,) = client.list_offsets({TopicPartition("written", 0): OffsetSpec.latest()}, request_timeout=60).values()
+    return int(asked.result().leader_epoch)

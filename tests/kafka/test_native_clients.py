@@ -1,15 +1,18 @@
-"""The native consumer and producer against a real broker."""
+"""The native consumer and producer against a real broker, and reading to an end or without one."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial
+from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import confluent_kafka
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import wait_for
 
@@ -17,8 +20,11 @@ from streamtrain import _native
 from streamtrain._native import KafkaCode, KafkaEnding, KafkaOutcome
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka import library
+from streamtrain.kafka import reader as reading
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message, TransactionalProducer
 from streamtrain.kafka.settings import Purpose
+from streamtrain.topics.topic import TopicWish
 
 FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}
 
@@ -57,7 +63,7 @@ def read_to_end(consumer: KafkaConsumer, topic: str, partitions: int = 2) -> tup
 
 
 def test_reads_what_a_python_producer_wrote(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})
     headers: list[tuple[str, str | bytes | None]] = [("a", b"1"), ("a", b""), ("n", None)]
     producer.produce(topic, b"value", b"key", partition=0, timestamp=1_700_000_000_123, headers=headers)
     producer.produce(topic, None, None, partition=0, timestamp=5)
@@ -232,3 +238,68 @@ def test_group_members_share_and_hand_over(kafka: Any, topic: str) -> None:
                 )
             )
         wait_for(lambda: (first.consume(1, 0.1), len(first.native.assignment()) == 2)[1])
+
+
+@pytest.fixture
+def client(kafka: Any) -> Iterator[KafkaConsumer]:
+    with KafkaConsumer.open(Purpose.READ, {"bootstrap.servers": kafka.bootstrap}, "reading") as opened:
+        yield opened
+
+
+@pytest.fixture
+def filled(kafka: Any) -> str:
+    """Three messages in the first of two partitions, one in the other."""
+    name = str(kafka.fresh_name("reading"))
+    Admin(kafka.bootstrap).ensure([TopicWish("x", name, 2)])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for partition, value in ((0, b"a"), (0, b"b"), (0, b"c"), (1, b"d")):
+        producer.produce(name, value, partition=partition)
+    assert producer.flush(60) == 0
+    return name
+
+
+@pytest.mark.parametrize(
+    ("spans", "looks", "expected"),
+    [
+        ({0: (1, 2), 1: (0, 1)}, None, [b"b", b"d"]),
+        ({0: (3, 3), 1: (1, 1)}, None, []),
+        ({0: (0, None), 1: (0, None)}, 20, [b"a", b"b", b"c", b"d"]),
+        ({0: (1, 2), 1: (0, None)}, 30, [b"b", b"d"]),
+    ],
+    ids=["from starts to ends", "nothing", "without ends until it is stopped", "one to its end, one for ever"],
+)
+def test_what_is_read(
+    client: KafkaConsumer, filled: str, spans: Any, looks: int | None, expected: list[bytes], monkeypatch: Any
+) -> None:
+    if looks is not None:
+        monkeypatch.setattr(reading, "TIMEOUT_S", 0.1)
+    stop = iter([False] * (looks or 600))
+    read = reading.read_all(client, filled, spans, lambda: next(stop, True))
+    assert sorted(message.value or b"" for message in read) == expected
+
+
+def test_an_end_that_is_not_reached_is_said(client: KafkaConsumer, filled: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(reading, "TIMEOUT_S", 1.0)
+    stop = iter([False] * 600)  # a minute
+    with pytest.raises(KafkaUnreachable, match=r"up to offset 9 of partition 0, no"):
+        list(reading.read_all(client, filled, {0: (0, 9), 1: (0, 1)}, lambda: next(stop, True)))
+
+
+def test_a_slow_caller_gets_them_all_and_a_silent_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay trains between two messages, an hour here; a look that finds none takes its time-out."""
+    now_s = [0.0]
+    monkeypatch.setattr(reading, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    for last, end in ((4, nullcontext()), (3, pytest.raises(KafkaUnreachable, match="up to offset 5"))):
+        messages = iter([Message(0, at, 0, None, b"", [], 0, "") for at in range(last + 1)])
+
+        def consume(capacity: int, timeout_s: float, messages: Iterator[Message] = messages) -> list[Message]:
+            now_s[0] += timeout_s
+            return list(islice(messages, 1))
+
+        client: Any = SimpleNamespace(assign=lambda *_: None, consume=consume)
+        found = []
+        with end:
+            for message in reading.read(client, "filled", 0, 0, 5):
+                found.append(message.offset)
+                now_s[0] += 3600
+        assert found == list(range(last + 1))

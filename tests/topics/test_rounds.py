@@ -223,14 +223,13 @@ def test_a_wrong_field_of_the_terms_is_named(field: str, value: object) -> None:
 
 
 def test_columns_that_disagree_are_found() -> None:
-    def broken(column: str, field: str, value: int) -> RoundLog:
-        made = log()
-        getattr(made, column)[field][-1] = value
-        return made
-
-    for wrong in (
-        broken("rounds", "round", 99), broken("rounds", "slots", 3), broken("rounds", "first_slot", 3),
-        broken("slots", "slot", 3), broken("slots", "range_count", 1), replace(log(), ranges=np.zeros(12, "i4")),
+    for column, field, value in (
+        ("rounds", "round", 99), ("rounds", "slots", 3), ("rounds", "first_slot", 3), ("slots", "slot", 3),
+        ("slots", "range_count", 1),
     ):  # fmt: skip
+        wrong = log()
+        getattr(wrong, column)[field][-1] = value
         with pytest.raises(CheckFailed):
             rounds.messages(wrong)
+    with pytest.raises(CheckFailed):
+        rounds.messages(replace(log(), ranges=np.zeros(12, "i4")))

@@ -1,6 +1,6 @@
-"""What the benches of the trainer share: a job and its ready records on Kafka, and the plain Python loop as rival.
+"""Shared parts of the trainer's benches: a job with its records on Kafka, and the plain Python loop as rival.
 
-28 numbers and a 0/1 label a row, one row a record. Each loop runs in a process of its own, as a user's program would.
+A row has 28 numbers and a 0/1 label, one row a record. Each loop runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def train(path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
-    """Those of a command that runs, until it has ended well."""
+    """Yields the events of a command until it has ended well."""
     assert process.stdout is not None
     for line in process.stdout:
         yield json.loads(line)
@@ -183,8 +183,8 @@ def logistic(learns: bool) -> Callable[[np.ndarray[Any, Any]], object]:
     from sklearn.linear_model import SGDClassifier
 
     model = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=1e-3)
-    return lambda batch: learns and model.partial_fit(
-        batch[:, :NUMBERS], batch[:, NUMBERS].astype(np.int64), classes=np.array([0, 1])
+    return lambda batch: (
+        learns and model.partial_fit(batch[:, :NUMBERS], batch[:, NUMBERS].astype(np.int64), classes=np.array([0, 1]))
     )
 
 

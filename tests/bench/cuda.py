@@ -16,11 +16,11 @@ from streamtrain.compute.state import view
 from tests.bench.harness import LIMIT, Call, Line, Run, Sides, Value, absent, bench
 from tests.bench.steps import SMALL, fill, pytorch_parts
 
-STEPS = cuda.STEPS_AHEAD   # between two waits for the device, on all sides
+STEPS = cuda.STEPS_AHEAD  # between two waits for the device, on all sides
 ROWS = (256, 4096)
 EAGER, FUSED, RESIDENT = "PyTorch eager", "PyTorch fused Adam", "PyTorch eager, batches on the GPU already"
 COPY = "cudaMemcpyAsync"
-Stretch = Callable[[], dict[str, float]]   # STEPS steps or copies: seconds of the host alone, seconds in all
+Stretch = Callable[[], dict[str, float]]  # STEPS steps or copies: seconds of the host alone, seconds in all
 
 
 def timed(each: Callable[[int], object], wait: Callable[[], object], work: float = 1.0) -> dict[str, float]:
@@ -59,7 +59,7 @@ class Ours:
         return timed(lambda at: self.plan.enqueue(self.slots[at]), self.plan.collect)
 
     def check(self) -> None:
-        """What was timed trained: every loss is there and finite."""
+        """Checks that the timed steps trained: every loss is there and finite."""
         for address in self.slots:
             self.plan.enqueue(address)
         first = self.plan.collect()
@@ -93,7 +93,7 @@ class Ours:
         return stretch
 
 
-KEPT: dict[int, Ours] = {}   # pinned memory that is unmapped stays registered
+KEPT: dict[int, Ours] = {}  # pinned memory that is unmapped stays registered
 
 
 def eager(rows: int, fused: bool, resident: bool) -> Stretch:

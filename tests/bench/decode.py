@@ -39,8 +39,8 @@ Make = Callable[[np.random.Generator], Any]
 def decoder(
     format: Any, schema: Schema, records: Sequence[bytes], rows: int, slot_rows: int = BATCH_ROWS, work: int = 0
 ) -> Callable[[], int]:
-    """Decodes all records, of so many rows, into one slot, again and again, as ingest does; one call from Python a
-    slot. Rows that a condition leaves out count; `work` is what a call counts as, if not the rows."""
+    """Decodes all records into one slot again and again, one call from Python a slot. `work`: what a call counts as, if
+    not the rows; rows that a condition leaves out count."""
     filler = _native.BatchFiller(format, RowSlot(schema, slot_rows).plan)
     per_slot = max(1, slot_rows * len(records) // rows)
     batches = [records[at : at + per_slot] for at in range(0, len(records), per_slot)]

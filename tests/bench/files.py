@@ -78,8 +78,7 @@ def by_pyarrow(path: str) -> int:
     rates(cpu=time.process_time), "rows/s", {"rows": 300}, seconds=18.0, rows=4_096,
 )  # fmt: skip
 def files(run: Run, columns: int) -> Sides:
-    """Files of rows to records and to columns, against Python's csv module with orjson, and pyarrow, which hashes no
-    words."""
+    """Files of rows to records and to columns, against Python's csv with orjson, and pyarrow, which hashes no words."""
     job, path = file_of(columns, run.rows, run.folder)
     return {
         "records": lambda: to_records(job, path), "csv + float + orjson": lambda: by_python(path),
@@ -102,7 +101,7 @@ def cpu_rate(call: Callable[[], int], run: Run) -> float:
 
 def written(form: str, write: Callable[[RecordWriter], object], run: Run) -> float:
     writer = RecordWriter(job(form))
-    writer._last_words.detach()   # nothing is to be delivered
+    writer._last_words.detach()  # nothing is to be delivered
     try:
         return cpu_rate(lambda: (write(writer), PACK)[1], run)
     finally:
@@ -122,9 +121,7 @@ def encoded(dtype: str, run: Run) -> float:
     cells = table(65_536).astype(dtype)
     columns = {name: np.ascontiguousarray(cells[:, at]) for at, name in enumerate(NAMES)}
     records = Records(job("packed").schema, "packed", "bench.records", PACK, 900_000)
-    return cpu_rate(
-        lambda: sum(record.rows for block in records.blocks(columns, None, False) for record in block), run
-    )
+    return cpu_rate(lambda: sum(record.rows for block in records.blocks(columns, None, False) for record in block), run)
 
 
 @bench(
@@ -140,8 +137,8 @@ def encoded(dtype: str, run: Run) -> float:
     in_turns, "rows/s", seconds=20.0, turns=5,
 )  # fmt: skip
 def writer(run: Run) -> Sides:
-    """RecordWriter against orjson.dumps and produce() of the same rows; no broker, all stays put. Processor time of the
-    thread that writes."""
+    """RecordWriter against orjson.dumps and produce() of the same rows, without a broker, by the thread's processor
+    time."""
     rows: list[dict[str, Any]] = [dict(zip(NAMES, row, strict=True)) for row in table(PACK).round(4).tolist()]
     topic = "bench.records"
     return {

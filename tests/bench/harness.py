@@ -142,7 +142,7 @@ class bench:
 
     @property
     def absent(self) -> str | None:
-        """Why the first of what it needs is not here: a module, a program, or what a function says."""
+        """The reason why a need (a module, a program, or a function's) is not met; None where all are."""
         reasons = (need() if callable(need) else absent(need) for need in self.needs)
         return next(filter(None, reasons), None)
 
@@ -189,7 +189,7 @@ def load(name: str) -> bench:
 
 
 def absent(name: str) -> str | None:
-    """Why there is no such module or program; None where there is one."""
+    """Returns why there is no such module or program; None where there is one."""
     return None if find_spec(name) or shutil.which(name) else f"{name} is not installed"
 
 
@@ -248,8 +248,8 @@ def in_turns(
 
 
 def rates(**clocks: Clock) -> Measure:
-    """Work a second of each side by itself: the best of five windows. With several clocks a part by each; the first
-    says how long a window is. Without any it is the thread's processor time, which a busy machine does not falsify."""
+    """Work a second of each side by itself: the best of five windows, by the thread's processor time. With several
+    clocks a part by each; the first gives the window's length."""
     clocks = clocks or {"cpu": time.thread_time}
     first = next(iter(clocks.values()))
 

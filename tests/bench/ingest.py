@@ -89,8 +89,8 @@ def ingest_rate(bed: Bed) -> float:
     in_turns, "rows/s", seconds=16.0, turns=5,
 )  # fmt: skip
 def ingest(run: Run, format: str) -> Sides:
-    """Records through Kafka into the ring, decoded, whose slots are freed: nothing is trained. Against librdkafka in
-    C++ that decodes nothing, and a Python loop with NumPy."""
+    """Records from Kafka decoded into the ring, nothing trained, against librdkafka in C++ and a Python loop with
+    NumPy."""
     bed = Bed(run.kafka, format)
     bed.fill(int(INGESTED[format] * run.seconds))
     return {
@@ -112,8 +112,8 @@ def ingest(run: Run, format: str) -> Sides:
     in_turns, "rows/s", seconds=8.0, turns=3,
 )  # fmt: skip
 def train(run: Run) -> Sides:
-    """`streamtrain train`, one worker, from Kafka, one msgpack row a record, against a plain Python loop that trains
-    scikit-learn's logistic model by the same 256 rows and publishes nothing, and against ingest alone."""
+    """`streamtrain train` with one worker, against a plain Python loop with scikit-learn's logistic model, and against
+    ingest alone."""
     bed = Bed(run.kafka)
     bed.fill(int(TRAINED * run.seconds))
     ours: Mapping[str, Callable[[], float]] = {
@@ -159,8 +159,8 @@ def by_python(bed: Bed, job: Job, to: str, count: int) -> int:
     in_turns, "rows/s of CPU time", {"seconds": 0.5}, seconds=8.0, turns=3,
 )  # fmt: skip
 def repacking(run: Run) -> Sides:
-    """From topic to topic, exactly once, against consume(), orjson, RecordWriter's encoder and produce() without
-    transactions and positions. CPU time of all threads, librdkafka's among them."""
+    """Repacking exactly once, against a Python loop without transactions that uses RecordWriter's encoder. CPU time of
+    all threads."""
     bed = Bed(run.kafka, "json")
     bed.fill(int(REPACKED * run.seconds))
     job = Job.load(bed.job())

@@ -1,6 +1,7 @@
-"""What a first job learns: the file `init` writes for a CSV, unedited, over the CSV's rows, each scored before it is
-learned; and what several workers learn together beside one. Loss is log loss, or RMSE of a number; less is better.
-Rivals get the rows as the product's decoder gives them."""
+"""The loss of a first job, whose file `init` writes for a CSV, over the CSV's rows; and of several workers beside one.
+
+Every row is scored before it is learned. Loss is log loss, or RMSE of a number. Rivals get rows that we decoded.
+"""
 
 from __future__ import annotations
 
@@ -124,8 +125,8 @@ WAYS: dict[str, tuple[str, ...]] = {   # how W workers make up for the mean, whi
 
 @functools.cache
 def first_job(stream: Stream, rows: int) -> tuple[Path, list[bytes]] | None:
-    """The job file that `streamtrain init` writes for the stream's CSV, and its first rows as `produce` sends them, one
-    a record; None where its data is absent."""
+    """The job file that `init` writes for the stream's CSV, and its first rows as records; None where its data is
+    absent."""
     path = stream.write(Path(tempfile.mkdtemp(prefix="streamtrain-bench-")))
     if path is None:
         return None
@@ -155,8 +156,8 @@ def lines_of(stream: Stream) -> list[Line]:
     once, "loss", {"seeds": 1, "rows": 200, "only": "tiny"}, seeds=5, rows=0,
 )  # fmt: skip
 def learning(run: Run, stream: Stream) -> Sides:
-    """The loss of the job that `init` writes, median of the seeds, against the constant prediction, the same network in
-    PyTorch, and River's linear model. `--rows`: the first so many of each stream; 0 are all."""
+    """The job that `init` writes (median of the seeds), against the constant prediction, the same network in PyTorch,
+    and River's linear model. `--rows`: the first rows of each stream; 0 takes all."""
     file_and_records = first_job(stream, run.rows)
     if file_and_records is None:
         return absent(stream, ("ours", "constant", *stream.bars))
@@ -191,9 +192,9 @@ def averaged_lines(stream: str) -> list[Line]:
     once, "log loss", {"seeds": 1, "rows": 500, "only": "2 workers"}, seeds=3, rows=60_000,
 )  # fmt: skip
 def averaging(run: Run, stream: Stream) -> Sides:
-    """What W workers learn together beside one, of as many rows: 32 a batch, averaged every 4 batches; by the mean with
-    W times the learning rate, and by the outer step. Beside it, what one worker learns of batches that are W times as
-    large: as many updates, and no mean of what went apart."""
+    """Several workers beside one, of as many rows: 32 a batch, averaged every 4 batches, by the mean with W times the
+    learning rate and by the outer step. Beside them one worker with batches W times as large, which averages
+    nothing."""
     file_and_records = first_job(stream, run.rows)
     if file_and_records is None:
         return absent(stream, {side for line in averaged_lines(stream.name) for side in (line.ours, str(line.rival))})

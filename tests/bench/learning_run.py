@@ -1,6 +1,4 @@
-"""A job's training without Kafka: its records through ingest's filler, the decoder and the workers' rounds, as a
-trainer has them, in threads of this process.
-"""
+"""A job's training without Kafka, in threads of this process."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ from streamtrain.run.arena import make_arena
 
 
 def trained(job: Job, records: Sequence[bytes]) -> dict[str, float]:
-    """The figures of one pass on the CPU, every row scored before it is learned, and the updates it took. Rounds close
-    when they are full, and at the end."""
+    """Returns the figures of one pass on the CPU, every row scored before it is learned, and the number of updates."""
     train, model = job.train, Model(job.model_spec())
     arena, layout = make_arena(job, model), model.layout.published(train.workers)
     start = view(arena.mean_address(0), layout.state_bytes)

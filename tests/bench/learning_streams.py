@@ -24,7 +24,7 @@ class Stream:
 
     name: str
     label: str
-    table: Callable[[], Table | None]   # None where the data is absent
+    table: Callable[[], Table | None]  # None where the data is absent
     bars: dict[str, float]
     most: float | None = None
 
@@ -53,8 +53,7 @@ def _file(path: str) -> Callable[[], Table | None]:
 
 
 def _nsl_kdd() -> Table | None:
-    """A file without a header. The attack's name becomes 0 or 1; the last column, how hard a row was for others, is
-    left out."""
+    """A file without a header: the attack's name becomes 0 or 1, the last column (difficulty) is left out."""
     found = _file("nsl_kdd/KDDTrain+_20Percent.txt")()
     rows = [] if found is None else [found[0], *found[1]]
     header = [f"c{at:02}" for at in range(1, 42)] + ["attack"]

@@ -40,7 +40,7 @@ def percentiles_us(predict: Callable[[Row], Any], row: Row, seconds: float) -> d
 
 
 def calls_per_second(predict: Callable[[Any], Any], rows: Any, threads: int, seconds: float) -> float:
-    """Of all threads together, by the wall's clock."""
+    """Calls a second of all threads together, by the wall's clock."""
     counts = [0] * threads
     begin = threading.Barrier(threads)
 
@@ -78,8 +78,8 @@ def logits(layers: list[tuple[Any, Any]], x: Any) -> Any:
     once, "calls/s", seconds=3.0,
 )  # fmt: skip
 def live_model(run: Run) -> Sides:
-    """LiveModel's scorer: one dict against NumPy by hand, arrays in two threads against one, in turns, the best turn:
-    what else the machine does only takes away."""
+    """LiveModel's scorer, without a broker: one dict against NumPy by hand, arrays in two threads against one (best
+    turn)."""
     model = SmallModel.make(COLUMNS, layers=(64, 64))
     payload = model.payload(1)
     manifest = example_manifest(1, model_spec=model.spec, schema=model.schema.to_dict())

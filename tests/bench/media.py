@@ -1,5 +1,5 @@
-"""Pictures and sounds decoded into slots on all cores, against the libraries alone on one; by the clock, and by the
-process's CPU time, which a busy machine does not falsify: there the bar is what one thread gives, less a tenth."""
+"""Pictures and sounds decoded into slots on all cores, against the libraries alone on one: by the clock, and by CPU
+time, where the bar is what one thread gives, less a tenth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamtrain.columns.sounds import SoundForm
 from tests.bench.decode import decoder, each_of
 from tests.bench.harness import Line, Run, Sides, bench, rates
 
-BAR, KERNEL_BAR = 0.9, 4   # for each thread
+BAR, KERNEL_BAR = 0.9, 4  # for each thread
 THREADS = media.threads()
 PICTURES, CLIPS, RATE = 1024, 256, 16_000
 FORM = SoundForm(RATE, RATE, 64, 400, 160)
@@ -58,7 +58,7 @@ def images(run: Run) -> Sides:
 
 
 def numpy_log_mel() -> Callable[[Any], object]:
-    """As one writes it: frames, a real transform, a product with the bands."""
+    """The usual code for it: frames, a real transform, a product with the bands."""
     points, bands = 512, FORM.bands
     weights = np.zeros((points // 2 + 1, FORM.mel), np.float32)
     begin = 0
@@ -84,8 +84,8 @@ def numpy_log_mel() -> Callable[[Any], object]:
     BOTH, "clips/s", needs=("soundfile",), seconds=30.0,
 )  # fmt: skip
 def audio(run: Run, form: str) -> Sides:
-    """A second of sound at 16 kHz: its energies by bands against NumPy's, and FLACs and WAVs into slots on all cores
-    against soundfile alone on one."""
+    """A second of sound at 16 kHz: log-mel against NumPy, and FLAC and WAV into slots against soundfile alone on one
+    core."""
     import soundfile
     from sounds import flac, tone, wav
 

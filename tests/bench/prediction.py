@@ -130,7 +130,7 @@ class Job(Bench):
 
 
 def percentiles_ms(job: Job, seconds: float) -> dict[str, float]:
-    """From produce() to the answer read, at RATE, without the first second."""
+    """Milliseconds from produce() to the answer read, at RATE, without the first second."""
     sent: dict[bytes, float] = {}
     found: list[tuple[float, float]] = []
     done = threading.Event()
@@ -168,7 +168,7 @@ def percentiles_ms(job: Job, seconds: float) -> dict[str, float]:
 
 
 def answers_per_s(job: Job, count: int, *answerer: Any) -> float:
-    """All requests lie ready; from the first answer's timestamp to the last one's, so that no start-up counts."""
+    """Answers a second of requests that lie ready, by timestamps of the first and the last answer."""
     producer = job.requester(20)
     for i in range(count):
         job.request(producer, i, b"%d" % i, i % PARTITIONS)
@@ -187,7 +187,7 @@ def answers_per_s(job: Job, count: int, *answerer: Any) -> float:
 
 
 def warmed(calls: Any, run: Run) -> Any:
-    """In turns, the median of the turns; a first turn of the latency, not counted, is for the broker to be warm."""
+    """The median of the turns; a first turn of the latency warms the broker and does not count."""
     for call in calls.values() if ECHO in calls else ():
         call()
     return in_turns(calls, run)
@@ -206,8 +206,7 @@ def warmed(calls: Any, run: Run) -> Any:
     warmed, "requests/s", {"seconds": 3.0}, seconds=15.0, turns=3,
 )  # fmt: skip
 def prediction(run: Run, delivery: str = "") -> Sides:
-    """Request to answer at 1,000/s against a loop that has no model; answers per second of 28-64-64-1 against a loop
-    that runs it in NumPy."""
+    """Request to answer at 1,000/s against a loop without a model; answers a second against a loop with NumPy."""
     kafka, seconds = run.kafka, run.seconds / run.turns
 
     def ours() -> dict[str, float]:

@@ -113,7 +113,7 @@ def in_order(calls: list[Call]) -> Call:
 
 
 def turn_of(first: int, rows: int) -> int:
-    """As a plan has it of the tile that begins there."""
+    """Returns the turn that a plan gives to the tile that begins there."""
     if rows <= TILE_ROWS:
         return chain_sum.ONLY
     if first == 0:
@@ -152,7 +152,7 @@ def lines_of(shape: tuple[int, ...], product: str) -> list[Line]:
 )  # fmt: skip
 def matmul(run: Run, *shapes: tuple[int, int, int]) -> Sides:
     """The products of a dense layer against OpenBLAS and MKL and the core's peak, by the thread's processor time less
-    what a call from Python costs. STREAMTRAIN_ISA=v3: all use AVX2."""
+    the cost of a call from Python. STREAMTRAIN_ISA=v3: all use AVX2."""
     if not shapes:
         means = [math.exp(statistics.mean(map(math.log, each))) for each in zip(*MEANS, strict=True)]
         return dict(zip(("mean", BETTER), means or ["no product with a bar was measured"] * 2, strict=True))

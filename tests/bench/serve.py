@@ -128,7 +128,7 @@ def by_threads(server: Server, path: str, rows: int, seconds: float, folder: Pat
 
 
 def p99_ms(server: Server, path: str, seconds: float) -> float:
-    """From when each request was due to its answer, over connections that take turns."""
+    """Milliseconds from the time when each request was due to its answer, over connections that take turns."""
     found: list[float] = []
     begin = time.perf_counter() + 0.1
 
@@ -147,7 +147,7 @@ def p99_ms(server: Server, path: str, seconds: float) -> float:
 
 
 def medians_and_least(calls: Any, run: Run) -> Any:
-    """In turns: the median of loads, the least p99: what else the machine does only adds."""
+    """The median of loads in turns, the least p99: other load on the machine only adds."""
     loads = {name: call for name, call in calls.items() if "p99" not in name}
     return {**in_turns(loads, run), **in_turns({name: calls[name] for name in calls if name not in loads}, run, min)}
 
@@ -164,8 +164,8 @@ def medians_and_least(calls: Any, run: Run) -> Any:
     medians_and_least, "requests/CPU s", seconds=30.0, turns=3,
 )  # fmt: skip
 def serve(run: Run) -> Sides:
-    """Predictions over HTTP, against a FastAPI endpoint with scikit-learn's predict_proba. The load is wrk's where that
-    is installed, else that of threads of this process."""
+    """Predictions over HTTP against FastAPI with scikit-learn. The load is wrk's, or threads' where it is not
+    installed."""
     folder, kafka, name = run.folder, run.kafka, fresh_name()
     ServedModel(kafka, name, COLUMNS).put()
     job = folder / f"{name}.toml"

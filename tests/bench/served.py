@@ -36,7 +36,7 @@ class Server:
 
 @contextmanager
 def running(command: list[str], port: int = 0, **options: Any) -> Iterator[Server]:
-    """Where no port is given, the first line of the command's output says where it serves."""
+    """A running server. Without a port the first line of the command's output gives it."""
     out = subprocess.DEVNULL if port else subprocess.PIPE
     with subprocess.Popen(command, stdout=out, text=True, **options) as process:
         try:
@@ -45,7 +45,7 @@ def running(command: list[str], port: int = 0, **options: Any) -> Iterator[Serve
             wait_for(server.listens)
             yield server
         finally:
-            process.kill()   # a browser may keep a connection
+            process.kill()  # a browser may keep a connection
 
 
 def ours(command: str, *arguments: str, **options: Any) -> Any:

@@ -1,5 +1,4 @@
-"""A linear model of sparse rows, 80 pairs of 2^22 features each, logistic loss and AdaGrad: steps over slots in memory,
-and rows of msgpack decoded and trained, against Vowpal Wabbit over its own cache."""
+"""A linear model of sparse rows: 80 pairs of 2^22 features each, logistic loss, AdaGrad."""
 
 from __future__ import annotations
 
@@ -104,8 +103,8 @@ def cpu_s() -> float:
     once, f"rows/s of {PAIRS} pairs", {"rows": 4096}, ("vowpalwabbit",), seconds=30.0, rows=32768,
 )  # fmt: skip
 def sparse_linear(run: Run) -> Sides:
-    """A linear model of sparse rows with AdaGrad, steps alone and with decoding, against Vowpal Wabbit over its own
-    cache. In processor time, the least of many runs in turns: a core's work; VW's is that of two threads."""
+    """Steps over slots in memory, and rows of msgpack decoded and trained, against Vowpal Wabbit over its own cache.
+    The least processor time of many runs; Vowpal Wabbit's is that of two threads."""
     rows = table(run.rows)
     vowpal = Vowpal(rows, run.folder)
     large, small = Ours(rows, 256), Ours(rows, 32)

@@ -18,11 +18,11 @@ from tests.bench.harness import Line, Run, Sides, bench, best_times, isa
 from tests.bench.products import peak_flops
 
 BUCKETS, DIM = 100_000, 16
-SHARE_BAR, FROM_ROWS = 0.75, 256   # of the peak in fused multiply-adds, of a whole step of wide layers
+SHARE_BAR, FROM_ROWS = 0.75, 256  # of the peak in fused multiply-adds, of a whole step of wide layers
 PEAK = "peak in fused multiply-adds"
 EAGER, FUSED, COMPILED = "PyTorch eager", "PyTorch fused Adam", "torch.compile"
 NO_TORCH = "torch is not installed"
-AVX2 = {"v3": {"ATEN_CPU_CAPABILITY": "avx2"}}   # read when PyTorch is imported
+AVX2 = {"v3": {"ATEN_CPU_CAPABILITY": "avx2"}}  # read when PyTorch is imported
 Step = Callable[[], object]
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +40,7 @@ class Network:
     @property
     def product_flop(self) -> int:
         """Multiplications and additions of matrix products a row, forward and backward."""
-        tables = DIM * self.categories   # of the input the gradient is that of tables alone
+        tables = DIM * self.categories  # of the input the gradient is that of tables alone
         pairs = list(itertools.pairwise([self.numbers + tables, *self.layers, self.classes]))
         return 2 * (sum(2 * a * b for a, b in pairs) + tables * pairs[0][1] + sum(a * b for a, b in pairs[1:]))
 
@@ -92,7 +92,7 @@ def planned(spec: Any, layout: _native.SlotLayout, slot: Array, number: int = 10
     plan = model.compile("cpu", layout, state, base, share, threads=threads)
     plan.step.learning_rate, plan.step.number = 1e-3, number
     address = int(slot.ctypes.data)
-    return lambda: (plan.train(address), plan, slot)   # the plan keeps its memories alive, not a slot
+    return lambda: (plan.train(address), plan, slot)  # the plan keeps its memories alive, not a slot
 
 
 def ours(network: Network, rows: int, capacity: int = 0, threads: int = 1, model: Model | None = None) -> Step:
@@ -134,7 +134,7 @@ def pytorch(network: Network, rows: int, form: str) -> Step:
         z = dense(torch.cat([x, *columns], 1) if columns else x)
         return loss(z if network.classes > 1 else z[:, 0], label)
 
-    if form == COMPILED:   # bits: for AVX-512 PyTorch 2.15 with GCC 12 writes what spoils its own heap
+    if form == COMPILED:  # bits: for AVX-512 PyTorch 2.15 with GCC 12 writes what spoils its own heap
         from torch._inductor import config
 
         config.cpp.simdlen = 256
@@ -191,7 +191,7 @@ STEP_BARS = {
     (LOGISTIC, 32): {"v4": 150.0, "v3": 75.0}, (LOGISTIC, 256): {"v4": 50.0, "v3": 25.0},
     (LOGISTIC, 4096): {"v4": 12.0, "v3": 6.0},
 }  # fmt: skip
-CAPACITIES = (256, 4096, 65536)   # of slots that are not full: the time is that of their rows
+CAPACITIES = (256, 4096, 65536)  # of slots that are not full: the time is that of their rows
 PART_FULL = {
     (SMALL, rows, *CAPACITIES): [
         Line(f"{SMALL.name}, {rows} rows in a slot of {size}", f"in {size}", EAGER) for size in CAPACITIES
@@ -206,7 +206,7 @@ PART_FULL = {
     best_times(repeat=10), "rows/s", every_isa=True, environment=AVX2, seconds=30.0,
 )  # fmt: skip
 def step(run: Run, network: Network, rows: int, *capacities: int) -> Sides:
-    """One training step, arrays in memory, one core: against PyTorch eager, PyTorch with fused Adam, scikit-learn's
+    """One training step in memory on one core, against PyTorch eager and with fused Adam, and scikit-learn's
     partial_fit; and the share of the core's peak."""
     sides: dict[str, Any] = {f"in {size}": (ours(network, rows, size), rows) for size in capacities}
     sides |= beside_pytorch(network, rows, EAGER, FUSED)
@@ -224,8 +224,8 @@ def step(run: Run, network: Network, rows: int, *capacities: int) -> Sides:
     best_times(repeat=10), "rows/s", needs=("torch",), seconds=20.0,
 )  # fmt: skip
 def module(run: Run, rows: int) -> Sides:
-    """A training step of a PyTorch module in a plan of ours, against the same module in a plain PyTorch loop: eager
-    Adam, and fused Adam, its best form."""
+    """A training step of a PyTorch module in our plan, against the module in a PyTorch loop with eager and with fused
+    Adam."""
     from streamtrain.compute.module_spec import Inputs
     from streamtrain.compute.torch import TorchModule, described, in_process_of_its_own
 
@@ -263,8 +263,8 @@ ROWS = (32, 256, 4096)
     best_times(time.process_time, repeat=2), "rows/s", {"seconds": 0.1, "only": " 32 rows"}, seconds=60.0,
 )  # fmt: skip
 def networks(run: Run, network: Network, rows: int) -> Sides:
-    """One training step of other networks, one core, by processor time: against PyTorch with Adam, eager and fused, and
-    SparseAdam for tables; each must be reached."""
+    """One training step of other networks on one core, by processor time, against PyTorch with Adam (SparseAdam for
+    tables)."""
     sides = beside_pytorch(network, rows, *NETWORKS[network][1])
     return {"ours": (ours(network, rows), rows), PEAK: peak_rows(network), **sides}
 
@@ -279,6 +279,6 @@ def networks(run: Run, network: Network, rows: int) -> Sides:
     best_times(time.process_time, repeat=2), "rows/s", {"only": "28-64-64-1"}, ("torch",), seconds=60.0,
 )  # fmt: skip
 def compiled(run: Run, network: Network, rows: int) -> Sides:
-    """The steps of `step` and `networks` against torch.compile with fused Adam, its best form; that takes half a minute
-    a network. It writes code for AVX2 also where we have AVX-512."""
+    """The steps of `step` and `networks` against torch.compile with fused Adam, which takes half a minute a network and
+    writes AVX2 also where we have AVX-512."""
     return {"ours": (ours(network, rows), rows), **beside_pytorch(network, rows, COMPILED)}

@@ -1,5 +1,4 @@
-"""Several at work on a step: threads of one worker, and workers that average, against unconnected copies of the step;
-and the averaging alone, against memcpy."""
+"""Threads of one worker, and workers that average, against unconnected copies of a step; and the averaging alone."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ class Side:
         assert all(mine.recv() for mine, _ in self._ends)
 
     def rates(self, seconds: float) -> tuple[float, float]:
-        """Of all together by the clock; of one by processor time."""
+        """Rows a second of all together by the clock, and of one by processor time."""
         for mine, _ in self._ends:
             mine.send(seconds)
         found = [mine.recv() for mine, _ in self._ends]
@@ -72,8 +71,8 @@ class Side:
     once, "rows/s", {"turns": 2}, seconds=60.0, turns=15, rows=4096,
 )  # fmt: skip
 def threads(run: Run, network: Network) -> Sides:
-    """Two threads of one worker on a step, against two unconnected copies of the step with one thread each, in
-    processes of their own at the same time; in turns."""
+    """Two threads of one worker on a step, against two unconnected copies with one thread each, in processes of their
+    own."""
     count = min(2, len(os.sched_getaffinity(0)))
     sides = {"": Side(network, run.rows, count, 1), f"{APART}, ": Side(network, run.rows, 1, count)}
     turns = [{name: side.rates(run.seconds / run.turns / 2) for name, side in sides.items()} for _ in range(run.turns)]
@@ -111,8 +110,8 @@ class Rounds(ArenaRun):
     once, "rows/s", {"rows": 256}, seconds=20.0, rows=4096,
 )  # fmt: skip
 def workers(run: Run) -> Sides:
-    """Rounds of two workers, four steps each between two averagings, against two unconnected copies of the step; two
-    threads each, batches lie in the ring. The least time of many rounds, in turns."""
+    """Rounds of two workers, four steps each between two averagings, against two unconnected copies of the step. The
+    least time of many rounds."""
     rounds, copies = Rounds(run.rows), [ours(SMALL, run.rows) for _ in range(WORKERS)]
     pool = run.stack.enter_context(ThreadPoolExecutor(WORKERS))
 

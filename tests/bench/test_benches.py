@@ -15,7 +15,7 @@ from streamtrain.compute.backends import cuda
 from tests.bench import harness
 from tests.bench.harness import CHECKOUT, HERE, LIMIT, MODULES, MOST, Line, is_met, load
 
-AT_ONCE = {"decode": "", "step": "logistic", "live_model": ""}   # in every run, by lines that need no compiler
+AT_ONCE = {"decode": "", "step": "logistic", "live_model": ""}  # in every run, by lines that need no compiler
 ON_KAFKA = [name for name, module in MODULES.items() if "run.kafka" in (HERE / f"{module}.py").read_text()]
 ALONE = [name for name in MODULES if name not in ON_KAFKA]
 
@@ -40,9 +40,7 @@ def check(name: str, figures: Sequence[dict[str, Any]], only: str) -> None:
 
 def run(name: str, **environment: str) -> None:
     command = [sys.executable, "-m", "tests.bench", name, "--smoke"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=CHECKOUT, env={**os.environ, **environment}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CHECKOUT, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr[-4000:]
     check(name, [json.loads(line) for line in done.stdout.splitlines()], load(name).smoke["only"])
 
@@ -75,7 +73,7 @@ def test_the_list_shows_every_bench_with_its_rivals_and_bars() -> None:
 
 
 def test_sides_are_measured_and_bars_read(capsys: pytest.CaptureFixture[str]) -> None:
-    """By a bench whose sides are known."""
+    """A bench whose sides are known."""
     lines = [
         Line("two", "two", "one", 2.0), Line("cost", "two", "one", 1.5, MOST),
         Line("parts", "parts:p99", "parts:p50", 5.0, LIMIT, inverse=True, unit="ms"), Line("number", "two", 8.0),
@@ -113,7 +111,7 @@ def test_an_option_that_a_bench_has_not_is_refused() -> None:
 
 
 def test_rates_are_of_the_best_window_and_times_of_the_least_call() -> None:
-    """By a clock that only the calls move."""
+    """A clock that only the calls move."""
     now, pace = [0.0], iter([1.0, 4.0, 2.0, 2.0, 2.0, 2.0, 9.0, 3.0, 1.0])
 
     def call() -> float:

@@ -1,6 +1,4 @@
-"""Records that need a schema, and texts, decoded by one thread: Avro and Protobuf against fastavro and Google's package
-(upb) with NumPy, CSV against pyarrow's reader, words against scikit-learn's hashing, lines of VW's text and of libsvm
-against scikit-learn's reader and VW itself."""
+"""Records that need a schema, and texts, decoded by one thread."""
 
 from __future__ import annotations
 
@@ -211,8 +209,8 @@ def by_pyarrow(columns: dict[str, Any], records: list[bytes]) -> Callable[[], in
     rates(cpu=time.process_time), "rows/s", seconds=12.0,
 )  # fmt: skip
 def csv(run: Run, name: str) -> Sides:
-    """CSV into slots against pyarrow's reader on one thread, same bytes and columns. It reads each record of many lines
-    by itself; of records of one line it is given all lines at once, for it was not made for them."""
+    """CSV into slots against pyarrow's reader on one thread. It reads each record of many lines by itself; of records
+    of one line it gets all lines at once, as it was not made for them."""
     columns, chance, rows = CSV[name], np.random.default_rng(3), LINES * RECORDS
     schema, packs = Schema.from_columns(columns, BINARY), [csv_lines(columns, chance) for _ in range(RECORDS)]
     many, one = [b"".join(lines) for lines in packs], [line for lines in packs for line in lines]

@@ -35,8 +35,8 @@ from tests.bench.bed import (
 )
 from tests.bench.harness import LIMIT, MOST, Line, Run, Sides, bench, in_turns, once
 
-RATE = 10_000   # rows a second
-WARM_S = 2.0    # left out at the beginning
+RATE = 10_000  # rows a second
+WARM_S = 2.0  # left out at the beginning
 
 
 class Source:
@@ -70,7 +70,7 @@ def percentiles_ms(source: Source, newest: Iterator[list[int]], seconds: float) 
     known, found, warm_until = [0] * PARTITIONS, list[float](), 0.0
     for offsets in newest:
         now = time.time()
-        warm_until = warm_until or now + WARM_S   # from the first snapshot on: a start is no delay
+        warm_until = warm_until or now + WARM_S  # from the first snapshot on: a start is no delay
         for partition, offset in enumerate(offsets):
             sent = source.sent[partition][known[partition] : offset]
             known[partition] = max(known[partition], offset)
@@ -164,9 +164,8 @@ def of_loop(bed: Bed, interval_ms: int, seconds: float) -> dict[str, float]:
     once, "ms", seconds=30.0,
 )  # fmt: skip
 def latency(run: Run, interval_ms: int) -> Sides:
-    """From an event to a snapshot that has learned it, of 10,000 rows a second. The rival is a Python loop that trains
-    scikit-learn's logistic model and as often writes coefficients and offsets in a transaction; its follower reads
-    them."""
+    """The time from an event to a snapshot that has learned it, at 10,000 rows a second. The rival is a Python loop
+    that trains scikit-learn's logistic model and writes coefficients and offsets as often, in a transaction."""
     kafka = run.kafka
     return {
         "train": lambda: of_streamtrain(Bed(kafka), interval_ms, run.seconds),
@@ -206,7 +205,7 @@ class Sampler:
         """The peaks: of all, and of the first and the last third."""
         self._done.set()
         self._thread.join()
-        whole = max(count for count, _ in self._samples)   # once one has ended, it is no longer the run
+        whole = max(count for count, _ in self._samples)  # once one has ended, it is no longer the run
         found = [pss for count, pss in self._samples if count == whole]
         third = max(1, len(found) // 3)
         return {"all": max(found), "first": max(found[:third]), "last": max(found[2 * len(found) // 3 :])}
@@ -229,7 +228,7 @@ def of_train(bed: Bed, *more: str) -> tuple[dict[str, float], int]:
 
 
 def of_flood(kafka: str, count: int) -> dict[str, float]:
-    """Of a run that meets nothing but bad records."""
+    """Peaks of a run that gets nothing but bad records."""
     bed = Bed(kafka)
     bed.fill(count, [b"not a record %d" % at for at in range(4096)])
     peaks, dead = of_train(bed, "--set", "records.max_dead_letter_share=1")
@@ -254,8 +253,8 @@ def of_python(bed: Bed, limit: int) -> dict[str, float]:
     once, "MB", {"rows": 20_000}, rows=5_000_000,
 )  # fmt: skip
 def memory(run: Run) -> Sides:
-    """The PSS of all processes of `streamtrain train`, of good records and of as many that cannot be decoded, against
-    the plain Python loop over the same records, one process; and whether it is flat."""
+    """The PSS of all processes of `streamtrain train`, of good and of bad records, against a plain Python loop; and
+    whether it is flat."""
     kafka = run.kafka
     bed = Bed(kafka)
     bed.fill(run.rows)
@@ -265,7 +264,7 @@ def memory(run: Run) -> Sides:
     }  # fmt: skip
 
 
-RECORDS_A_SECOND = 40_000   # of the bench
+RECORDS_A_SECOND = 40_000  # of the bench
 NUMBERS, CATEGORIES, BUCKETS, WIDTH = 13, 26, 10_000, 16
 LAYERS = (64, 32)
 COLUMNS = f"""
@@ -296,7 +295,7 @@ def records(count: int = 4096) -> list[bytes]:
 
 
 def network() -> tuple[Any, Any, Any]:
-    """In PyTorch: the table, the rest, and logits of (numbers, indexes) by both."""
+    """The network in PyTorch: the table, the rest, and logits of (numbers, indexes) by both."""
     import torch
     from torch import nn
 
@@ -346,6 +345,4 @@ def deepfm(run: Run) -> Sides:
     """`streamtrain train` of a DeepFM with one worker, against the network in PyTorch, which publishes nothing."""
     bed = Bed(run.kafka, columns=COLUMNS, model=MODEL, train="averaging_frequency = 64", publish_interval="10s")
     bed.fill(int(RECORDS_A_SECOND * run.seconds), records())
-    return {
-        "train": lambda: train_rate(bed, bed.job()), "PyTorch": lambda: python_rate(bed, bed.count // 8, learner)
-    }
+    return {"train": lambda: train_rate(bed, bed.job()), "PyTorch": lambda: python_rate(bed, bed.count // 8, learner)}

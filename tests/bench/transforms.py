@@ -1,6 +1,5 @@
-"""What transforms cost, on the flights' columns: records decoded with and without 20 of them, and where a condition
-leaves rows out; a training step with and without six that have a state. A round's end is not in it: `average` has that
-of any state."""
+"""The cost of transforms on the flights' columns: records decoded with and without 20 of them, and a training step with
+and without six that have a state. `average` has the cost of a state at a round's end."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ def flights(count: int) -> list[dict[str, Any]]:
 
 
 def decoded(form: str, transforms: dict[str, Any], where: str | None = None) -> Callable[[], int]:
-    """All flights' records into one slot."""
+    """Decodes all flights' records into one slot."""
     schema, rows = Schema.from_columns(COLUMNS, LOSS, transforms, where), flights(ROWS)
     if form == "packed":
         plain = Schema.from_columns(COLUMNS, LOSS, TRANSFORMS)  # texts, which transforms read

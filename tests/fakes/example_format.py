@@ -24,7 +24,7 @@ def with_schema(name: str, fields: dict[str, str]) -> Format:
 
 
 def needs_no_option(format_name: str) -> bool:
-    """Whether its name says all of a format."""
+    """Returns True where a format's name describes all of it."""
     try:
         return bool(checked({"name": format_name}))
     except UserMistake:
@@ -32,22 +32,22 @@ def needs_no_option(format_name: str) -> bool:
 
 
 def row_formats() -> list[str]:
-    """Those whose rows have columns of any kind, not one sparse column; tests/columns/test_sparse.py has the others."""
+    """The formats whose rows have columns of any kind; tests/columns/test_sparse.py has the others."""
     return [name for name in format_names() if getattr(record_format(name), "CELLS", ()) != ("value", "pairs")]
 
 
 def untyped_formats() -> list[str]:
-    """Of those the ones in which a column's cell may be of any type: no field of Protobuf."""
+    """The row formats in which a column's cell may be of any type, which no field of Protobuf is."""
     return [name for name in row_formats() if name != "protobuf"]
 
 
 def is_columnar(name: str) -> bool:
-    """Whether a record is columns of one type each, whose encoder refuses what does not fit."""
+    """Returns True where a record has columns of one type each, whose encoder refuses what does not fit."""
     return parse(example_format(name), record_format(name).EXAMPLES[0]).columns is not None
 
 
 def plain_formats(schema: Schema) -> list[str]:
-    """Those that need no option and suit the columns."""
+    """The formats that need no option and suit the columns."""
     return [name for name in format_names() if needs_no_option(name) and not list(mistakes(name, schema))]
 
 

@@ -38,7 +38,7 @@ ingest._METADATA_S = 1.0
 
 
 def environment(path: Path, folder: Path, faults: str, soon: bool = False) -> dict[str, str]:
-    """In which a command and all its processes run on the library at `path`; `folder` becomes theirs.
+    """The environment of a command that runs on the library at `path`, with all its processes; `folder` becomes theirs.
 
     `soon`: they take a client that does not answer for a deaf one after half a second.
     """

@@ -19,7 +19,7 @@ from streamtrain import _native
 
 _current: list[Any] = []
 _streams: dict[int, Any] = {}
-devices_used: set[int | None] = set()   # by memory and streams; None: whichever is current
+devices_used: set[int | None] = set()  # by memory and streams; None: whichever is current
 
 
 def at(address: int, size_bytes: int) -> Any:
@@ -89,7 +89,7 @@ class Stream(Context):
             self.advance(self.added, patient=False)
 
     def advance(self, count: int, patient: bool = True) -> None:
-        """Until `count` works are done; not patient: until one would have to wait for another stream."""
+        """Works until `count` works are done; without patience until one would have to wait for another stream."""
         while self.done < count:
             work = self.queue[0]
             if isinstance(work, tuple):
@@ -181,13 +181,26 @@ class FakeCublas:
         return 0
 
     def cublasSgemm_v2(
-        self, handle: Any, a_op: int, b_op: int, m: int, n: int, k: int, one: Any, a: Any, lda: int, b: Any, ldb: int,
-        zero: Any, c: Any, ldc: int,
+        self,
+        handle: Any,
+        a_op: int,
+        b_op: int,
+        m: int,
+        n: int,
+        k: int,
+        one: Any,
+        a: Any,
+        lda: int,
+        b: Any,
+        ldb: int,
+        zero: Any,
+        c: Any,
+        ldc: int,
     ) -> int:
         def matrix(address: int, rows: int, columns: int, leading: int) -> Any:
             assert leading >= rows
             flat = at(address, leading * columns * 4).view(np.float32)
-            return flat.reshape(columns, leading)[:, :rows].T   # column-major
+            return flat.reshape(columns, leading)[:, :rows].T  # column-major
 
         def work() -> None:
             left = matrix(a.value, k, m, lda).T if a_op else matrix(a.value, m, k, lda)

@@ -1,7 +1,6 @@
 """Workers of a `fit` in the tests' own process, forked from a process that has imported all they need.
 
-A fresh interpreter costs each worker 0.2 s of CPU. The command `train` starts its processes in this way too; but it
-forks itself, which a test run with threads cannot do.
+A fresh interpreter costs each worker 0.2 s of CPU. `train` forks itself, which a test run with threads cannot do.
 """
 
 from __future__ import annotations

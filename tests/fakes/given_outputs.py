@@ -16,7 +16,7 @@ _SLOT_ROWS = 4  # fewer than some requests have
 
 
 def echo_plan(schema: Schema, overflow: float = 1e38) -> tuple[_native.Plan, _native.SlotLayout]:
-    """Its outputs are the number columns; values above `overflow` become infinity."""
+    """A plan whose outputs are the number columns; values above `overflow` become infinity."""
     layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())
 
     def predict(slot: int) -> None:

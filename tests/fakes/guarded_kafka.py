@@ -75,7 +75,7 @@ class GuardedKafka:
             done.result(30)
 
     def set_password(self, user: str, password: str) -> None:
-        """Of a user who comes by SCRAM; connections that there are go on."""
+        """Sets the password of a user who comes by SCRAM; open connections go on."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
         asked = [UserScramCredentialUpsertion(user, info, password.encode())]
         for done in self._admin.alter_user_scram_credentials(asked).values():

@@ -1,7 +1,5 @@
-"""How much of a long table a run takes: every sixth entry in `fast`, or every Nth with `--every N`; all in `full`.
-
-The step is set before tests are collected.
-"""
+"""The share of a long table that a run takes: every sixth entry, every Nth with `--every N` (set before collection),
+all in `full`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another program does with a file of `snapshots get`: NumPy and the file's own metadata, nothing of ours."""
+"""Another program that predicts from a file of `snapshots get`: NumPy and the file's own metadata, nothing of ours."""
 
 from __future__ import annotations
 
@@ -51,13 +51,17 @@ def murmur3(text: bytes, seed: int) -> int:
 
 
 def entries(column: Mapping[str, Any], text: str) -> list[str]:
-    """What a text is: its words or letters, and those that follow each other."""
+    """The entries of a text: its words or characters, and those that follow each other."""
     text = text.lower() if column["lower_case"] else text
     words = column["by"] == "word"
     tokens = re.findall(r"[^\W_]+", text) if words else list(text)
     sizes = column["ngrams"] if isinstance(column["ngrams"], list) else [column["ngrams"]] * 2
-    return [(" " if words else "").join(tokens[at : at + size]) for at in range(len(tokens))
-            for size in range(sizes[0], sizes[1] + 1) if at + size <= len(tokens)]
+    return [
+        (" " if words else "").join(tokens[at : at + size])
+        for at in range(len(tokens))
+        for size in range(sizes[0], sizes[1] + 1)
+        if at + size <= len(tokens)
+    ]
 
 
 class Predictor:
@@ -78,7 +82,7 @@ class Predictor:
         return of["mean"], deviation, of.get("clip", 0) or np.inf
 
     def pairs(self, column: Mapping[str, Any], given: list[Any]) -> np.ndarray:
-        """What becomes of an index's or a name's row times its number."""
+        """The pooled rows of indexes or names, each times its number."""
         table, rows = self.tensors[column["table"]], []
         for key, value in given[: column["most"]]:
             named = isinstance(key, str) and not key.isdigit()
@@ -93,14 +97,14 @@ class Predictor:
         return np.asarray({"sum": rows.sum, "mean": rows.mean, "max": rows.max}[column["pool"]](axis=0))
 
     def bag(self, column: Mapping[str, Any], texts: list[str]) -> list[float]:
-        """What becomes of the rows of some texts."""
+        """The pooled rows of some texts."""
         buckets = [murmur3(text.encode(), column["hash_seed"]) % column["buckets"] for text in texts]
         bag = self.tensors[column["table"]][buckets[: column["most"]]].astype(float)
         total: list[float] = self.pooled(column, bag).tolist()
         return total
 
     def layer(self, layer: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
-        """What a layer makes of one row."""
+        """The output of a layer for one row."""
         if layer["layer"] == "dropout":
             return x
         if layer["layer"] == "cross":

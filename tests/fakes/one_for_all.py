@@ -1,4 +1,4 @@
-"""What is slow to start is started once for all of xdist's workers."""
+"""A slow thing that is started once for all of xdist's workers."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Cells(NamedTuple):
         return np.array(self.values).astype("u1" if self.type == "bool" else "<" + self.type).tobytes()
 
     def cells(self, values: list[Any]) -> bytes:
-        """As those of a list are."""
+        """The bytes of the cells of lists."""
         return Cells(self.of, values, [], self.more).bytes()
 
     def nulls(self) -> bytes:
@@ -93,7 +93,7 @@ def packed_alone(columns: dict[str, Cells]) -> list[bytes]:
 
 
 def _head(types: dict[str, tuple[str, str, int]], rows: int, sizes: tuple[tuple[int, int], ...]) -> bytes:
-    """What stands before the columns, of which each has so many bytes and bytes of nulls."""
+    """The head and directory before the columns, each of so many bytes and bytes of nulls."""
     at = 16 + sum(20 + (len(name) + 3) // 4 * 4 for name in types)
     directory = b""
     for (name, (type_name, of, more)), (body, nulls) in zip(types.items(), sizes, strict=True):

@@ -64,7 +64,7 @@ class Bench:
         return [message for message in found if not message.error]
 
     def answers(self) -> dict[str, Answer]:
-        """By key."""
+        """The answers by key."""
         found = [decode(m.key, m.value, [(n, v or b"") for n, v in m.headers]) for m in self.messages()]
         return {(answer.key or b"").decode(): answer for answer in found}
 

@@ -69,7 +69,7 @@ class File:
         return self
 
     def set_bytes(self) -> bytes:
-        """As protoc --include_imports --descriptor_set_out gives it."""
+        """The output of protoc --include_imports --descriptor_set_out."""
         found = descriptor_pb2.FileDescriptorSet()
         for name in self.proto.dependency:
             known = next(each for each in _KNOWN if each.DESCRIPTOR.name == name)

@@ -1,7 +1,6 @@
-"""What stands before a real registry and can be away, slow or refuse: faults of a network and of a service.
+"""A front of a real registry that can be away, slow or refuse: faults of a network and of a service.
 
-The tests' registry knows no GUIDs. Before it each schema has one of its id, told and answered as Confluent Platform 8's
-registry does.
+The tests' registry knows no GUIDs; the front gives each schema one, as Confluent Platform 8's registry does.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class RegistryFront:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.url}/{schema_id}"))
 
     def without_guid(self, path: str) -> str | None:
-        """What the registry behind is asked for; None for a GUID of no schema."""
+        """The path for the registry behind; None for a GUID of no schema."""
         if not self.guids or "/schemas/guids/" not in path:
             return path
         folder, _, rest = path.partition("/schemas/guids/")

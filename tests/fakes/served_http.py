@@ -38,7 +38,7 @@ ROW: dict[str, Any] = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "U
 
 
 def job_file(folder: Path, name: str, bootstrap: str) -> Path:
-    """Of small_model.FLIGHTS."""
+    """Writes the job of small_model.FLIGHTS."""
     path = folder / f"{name}.toml"
     path.write_text(JOB.format(name=name, bootstrap=bootstrap))
     return path
@@ -73,7 +73,7 @@ class Served:
         return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(series)), -1.0)
 
     def taken(self) -> dict[str, dict[str, float]]:
-        """What each process takes, as whoever gets a new connection tells it."""
+        """The figures of each process, as the one that gets a new connection reports them."""
         found: dict[str, dict[str, float]] = {}
         for what, process, value in OF_A_PROCESS.findall(httpx.get(f"{self.event['url']}/metrics", timeout=60).text):
             found.setdefault(process, {})[what] = float(value)
@@ -85,7 +85,7 @@ class Served:
         return self.process.wait(60)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Of its log, where that is JSON."""
+        """The JSON lines of its log."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
 
@@ -109,7 +109,7 @@ def serving(*jobs: Path, options: tuple[str, ...] = ()) -> Iterator[Served]:
 
 
 def answered(connection: socket.socket) -> bytes:
-    """All that the server says until it ends the connection."""
+    """Receives all bytes until the server ends the connection."""
     found = b""
     while True:
         try:

@@ -38,7 +38,7 @@ class ServedModel:
         return Model(self.model.spec).views(self.model.state(version))
 
     def logits(self, version: int, rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Of the linear model (layers = [])."""
+        """The logits of the linear model (layers = [])."""
         found = self.parameters(version)
         x = np.asarray(rows, np.float64)
         return np.asarray(x @ found["output.weight"].astype(np.float64) + found["output.bias"])

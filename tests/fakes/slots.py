@@ -39,7 +39,7 @@ class DeadRows:
 
 @dataclass
 class Tally:
-    """What became of the rows passed."""
+    """The fates of the rows passed."""
 
     trained: int = 0
     dead: int = 0
@@ -59,8 +59,7 @@ class Tally:
 
 
 def slot_views(layout: _native.SlotLayout, slot: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """The blocks of a slot as arrays [row_capacity, width], without a copy; of a ragged one as objects, a list of its
-    entries for each row, read when it is asked for (Ragged)."""
+    """The blocks of a slot as arrays [row_capacity, width], without a copy; a ragged one as Ragged."""
     views: dict[str, Any] = {}
     for block in layout.blocks:
         dtype = np.dtype(DTYPES[block.dtype])
@@ -89,14 +88,15 @@ class Ragged:
 
 
 def set_rows(slot: NDArray[np.uint8], rows: int) -> None:
-    """How many rows the slot holds, of which its header tells."""
+    """Writes into a slot's header how many rows it holds."""
     slot[: HEADER.itemsize].view(HEADER)["rows"] = rows
 
 
 def decode_rows(
     format_name: Format, schema: Schema, record: bytes, from_row: int = 0, slot: RowSlot | None = None
 ) -> tuple[dict[str, NDArray[Any]], Tally]:
-    """All rows of one record from `from_row` on, by block, and their fates. Never raises for what the bytes hold.
+    """Decodes all rows of a record from `from_row` on: blocks, and the rows' fates. Never raises for what the bytes
+    hold.
 
     `slot`: of this format and schema, for many records.
     """

@@ -1,4 +1,4 @@
-"""Which Kafka the tests use."""
+"""The Kafka that tests use."""
 
 from __future__ import annotations
 

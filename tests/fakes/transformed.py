@@ -32,12 +32,10 @@ def schema_of(example: Example) -> Schema:
 
 
 def rows_of(example: Example, times: int = 1) -> Rows:
-    """Its cells, again and again."""
+    """The rows of its cells, again and again."""
     names = list(example["columns"])
     cells = example["cells"] * times
-    return [
-        {"plain": i / 4, **dict(zip(names, each, strict=True)), "late": i % 2} for i, each in enumerate(cells)
-    ]
+    return [{"plain": i / 4, **dict(zip(names, each, strict=True)), "late": i % 2} for i, each in enumerate(cells)]
 
 
 def together(seed: int, count: int) -> tuple[dict[str, Any], dict[str, Any], Rows]:
@@ -68,7 +66,7 @@ def together(seed: int, count: int) -> tuple[dict[str, Any], dict[str, Any], Row
 
 
 def _is_large(cell: Any) -> bool:
-    """Such as lets training diverge."""
+    """Returns True for a cell that lets training diverge."""
     return isinstance(cell, int | float) and abs(cell) > 100
 
 

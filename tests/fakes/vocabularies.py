@@ -1,4 +1,4 @@
-"""What a round makes of a vocabulary, said slowly, and rounds to try it with."""
+"""The slow meaning of a round for a vocabulary, and rounds to try it with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def unsigned(value: int) -> int:
 
 
 def seen_by_all(table: Table, shares: Sequence[Array]) -> dict[int, list[int]]:
-    """By hash how often the round's values were seen, and when last: of those not known no more than have room."""
+    """By hash how often the round's values were seen, and when last; of unknown ones no more than have room."""
     seen: dict[int, list[int]] = {}
     for share in map(Table, shares):
         for value, count, newest in share.entry[: share.head[HEAD.index("used")]].tolist():
@@ -46,7 +46,7 @@ def after_round(start: Array, shares: Sequence[Array]) -> Array:
     if times := [newest for _, newest in seen.values() if newest > 0]:
         head["clock_ms"] = max(head["clock_ms"], median_low(times))
     now = head["clock_ms"]
-    fresh: list[list[int]] = []   # hash, count, newest, entry
+    fresh: list[list[int]] = []  # hash, count, newest, entry
     for value, (count, newest) in seen.items():
         newest = min(newest, now) if newest > 0 else now
         if entry := table.find(value):
@@ -61,8 +61,11 @@ def after_round(start: Array, shares: Sequence[Array]) -> Array:
             head["evicted"] += entry <= table.capacity
             table.take(entry)
     fresh = [each for each in fresh if each[2] >= oldest]
-    asking = fresh + [[*table.entry[entry - 1].tolist(), entry]
-                      for entry in range(table.capacity + 1, 2 * table.capacity + 1) if table.entry[entry - 1, 1]]
+    asking = fresh + [
+        [*table.entry[entry - 1].tolist(), entry]
+        for entry in range(table.capacity + 1, 2 * table.capacity + 1)
+        if table.entry[entry - 1, 1]
+    ]
     rest = admitted(table, head, asking)
     less = sorted((each[1] for each in rest), reverse=True)[table.capacity] if len(rest) > table.capacity else 0
     for each in rest:

@@ -1,4 +1,4 @@
-"""How a test waits: for the thing itself, with a deadline that is for a hang only."""
+"""A wait for the thing itself, with a deadline for hangs only."""
 
 from __future__ import annotations
 

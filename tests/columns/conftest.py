@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from slots import RowSlot, Tally
 
 from streamtrain import _native
 from streamtrain.columns.formats import Format
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
 from tests.columns import reference
 
 
@@ -119,40 +122,29 @@ SCHEMAS = {
 }
 
 
-class Native:
-    """A native decoder that fills slots of `row_capacity` rows, and what came out."""
-
-    def __init__(self, schema: Schema, format_name: Format, row_capacity: int = 7) -> None:
-        self.slot = RowSlot(schema, row_capacity, format_name)
-        self.row_capacity = row_capacity
-
-    def decode(
-        self, record: bytes, from_row: int = 0, around: reference.Around | None = None
-    ) -> tuple[dict[str, np.ndarray], Tally, list[int]]:
-        """Blocks, tally, and the decoder's row after each slot."""
-        tally, parts, stops = Tally(), [], []
-        self.slot.slot[:] = 0xEE
-        native = None if around is None else _native.RecordAround(**asdict(around))
-        for rows, told in self.slot.record(record, from_row, native):
-            assert all(each == self.row_capacity for each in map(len, (part["weight"] for part in parts)))
-            tally.add(told)
-            parts.append({name: view[:rows].copy() for name, view in self.slot.views.items()})
-            stops.append(self.slot.filler.record_rows)
-            self.slot.slot[:] = 0xEE
-        return {name: np.concatenate([part[name] for part in parts]) for name in self.slot.views}, tally, stops
+_slots: dict[tuple[int, str, int], RowSlot] = {}  # each keeps its schema, so that no other gets its id
 
 
-_made: dict[tuple[int, str, int], Native] = {}  # each keeps its schema, so that no other gets its id
-
-
-def made_once(schema: Schema, format_name: Format, row_capacity: int) -> Native:
-    """One decoder for many records, as in the product."""
+def decoded(
+    schema: Schema, format_name: Format, row_capacity: int, record: bytes, from_row: int = 0,
+    around: reference.Around | None = None,
+) -> tuple[dict[str, np.ndarray], Tally, list[int]]:  # fmt: skip
+    """Blocks, tally, and the native decoder's row after each slot; one decoder for many records, as in the product."""
+    if len(_slots) > 500:  # of schemas at random
+        _slots.clear()
     key = id(schema), str(format_name), row_capacity
-    if len(_made) > 500:  # of schemas at random
-        _made.clear()
-    if key not in _made:
-        _made[key] = Native(schema, format_name, row_capacity)
-    return _made[key]
+    if key not in _slots:
+        _slots[key] = RowSlot(schema, row_capacity, format_name)
+    slot, tally, parts, stops = _slots[key], Tally(), [], []
+    slot.slot[:] = 0xEE
+    native = None if around is None else _native.RecordAround(**asdict(around))
+    for rows, told in slot.record(record, from_row, native):
+        assert all(each == row_capacity for each in map(len, (part["weight"] for part in parts)))
+        tally.add(told)
+        parts.append({name: view[:rows].copy() for name, view in slot.views.items()})
+        stops.append(slot.filler.record_rows)
+        slot.slot[:] = 0xEE
+    return {name: np.concatenate([part[name] for part in parts]) for name in slot.views}, tally, stops
 
 
 def assert_same(
@@ -160,8 +152,7 @@ def assert_same(
 ) -> reference.Reference:
     """The native decoder gives the rows, fates and paths of the slow reference, to the bit."""
     expected = reference.decode(schema, format_name, record, around)
-    native = made_once(schema, format_name, row_capacity)
-    blocks, tally, stops = native.decode(record, 0, around)
+    blocks, tally, stops = decoded(schema, format_name, row_capacity, record, 0, around)
     assert stops[-1] == expected.rows
     assert (tally.trained, tally.dead, tally.filtered) == (
         expected.trained,
@@ -194,6 +185,73 @@ def assert_same(
     return expected
 
 
+def each_way(schema: Schema, row: dict[str, Any], formats: Iterable[Format]) -> Iterator[tuple[str, RowSlot, int, str]]:
+    """A row as a program's and as the native encoder writes it, alone, in a list and in columns: its way, the slot, its
+    rows, and why it is dead."""
+    slot = RowSlot(schema, 4)
+    ((rows, told),) = slot.batches([row])
+    yield "dict", slot, rows, "".join(each.reason for each in told.dead_rows)
+    for format_name in formats:
+        for given in (row, [row], {name: [cell] for name, cell in row.items()}):
+            way, slot = f"{format_name} {given}", RowSlot(schema, 4, format_name)
+            try:
+                ((made,),) = Records(schema, format_name, "rows", 9, 1 << 20).blocks(given, None, False)
+            except UserMistake as mistake:
+                yield way, slot, 0, str(mistake)
+                continue
+            ((rows, tally),) = slot.record(made.value)
+            yield way, slot, rows, "".join(each[3] for each in tally.dead_rows)
+
+
+def joined(parts: list[reference.Reference]) -> tuple[Any, ...]:
+    """What records one after another come to: their blocks, and which rows are left out and dead."""
+    blocks: dict[str, list[Any]] = {}
+    filtered, dead, first = [], [], 0
+    for part in parts:
+        for name, cells in part.blocks.items():
+            blocks.setdefault(name, []).extend(str([float(each) for each in cell]) for cell in cells)
+        filtered += [first + row for row in part.filtered]
+        dead += [first + row for row, _, _ in part.dead]
+        first += part.rows
+    return first, blocks, filtered, dead, max((part.newest_event_time_ms for part in parts), default=-1)
+
+
+def assert_resumed(
+    schema: Schema, format_name: Format, record: bytes, from_row: int, capacity: int,
+    around: reference.Around | None = None,
+) -> None:  # fmt: skip
+    """What follows a row of a record is decoded as in the whole; rows before it are passed over unreported."""
+    whole, tally, stops = decoded(schema, format_name, capacity, record, 0, around)
+    rest, told, _ = decoded(schema, format_name, capacity, record, from_row, around)
+    dead = [row for each in tally.dead_rows for row in range(each.row_from, each.row_to) if row >= from_row]
+    assert (told.dead, told.trained) == (len(dead), len(rest["weight"]))
+    assert from_row < stops[-1] or told.trained == told.dead == told.filtered == 0
+    for name, block in rest.items():
+        tail = whole[name][len(whole[name]) - len(block) :]
+        assert [row.tobytes() for row in block] == [row.tobytes() for row in tail], name
+
+
+def assert_program_rows(schema: Schema, record: bytes, *shapes: Any) -> reference.Reference:
+    """A program's rows, in any of these shapes, are what the reference has of the same rows as a JSON record."""
+    expected = reference.decode(schema, "json", record)
+    slot = RowSlot(schema, max(expected.rows, 1))
+    for rows in shapes:
+        ((count, tally),) = slot.batches(rows)
+        dead = [row for each in tally.dead_rows for row in range(each.row_from, each.row_to)]
+        found = count, tally.filtered, dead
+        assert found == (expected.trained, len(expected.filtered), [row for row, *_ in expected.dead]), rows
+        for name, cells in expected.blocks.items():
+            view = slot.views[name]
+            if schema.requests and name == "label":
+                continue
+            if isinstance(view, np.ndarray):
+                assert view[:count].tobytes() == np.array(cells, view.dtype).reshape(view[:count].shape).tobytes(), name
+                assert not view[count:].any(), "nothing of a row given up stays behind"
+            else:
+                assert [row.tolist() for row in view[:count]] == [list(row) for row in cells], name
+    return expected
+
+
 LIKELY = b'{}[]",:0\x90\x81\xff\x80\x00\x01\x02'
 PLAIN = sorted(SCHEMAS.keys() - {"lists"})  # which not every format has
 every_format = over("format_name", row_formats(), ids=str)
@@ -222,11 +280,6 @@ def spoiled(record: bytes, take: Callable[[list[bytes]], list[bytes]], count: in
 @pytest.fixture
 def schemas() -> dict[str, Schema]:
     return SCHEMAS
-
-
-@pytest.fixture
-def native() -> type[Native]:
-    return Native
 
 
 @pytest.fixture

@@ -63,11 +63,13 @@ odd: Cells = st.sampled_from(
 entries: Cells = st.lists(st.one_of(words, words, st.none()), max_size=5)
 pairs: Cells = st.one_of(
     st.lists(st.tuples(st.one_of(st.sampled_from([0, 7, 63, 64, -1]), words), numbers).map(list), max_size=5),
+    st.lists(st.lists(st.sampled_from([0, 1.5, True, None, "7e", [1], {"a": 1}]), min_size=1, max_size=3), max_size=2),
     st.dictionaries(st.sampled_from(["a", "7", "63", "é"]), numbers, max_size=4),
 )
 two: Cells = st.lists(numbers, min_size=2, max_size=2)
 points: Cells = st.one_of(two, two, two, st.sampled_from([[1, None], [None, 2.5], [1, "x"], [1, 2, 3]]))
-spoken: Cells = st.lists(st.sampled_from([*"aB ._7é", "Late ", "again, ", "\u0301", "日"]), max_size=8).map("".join)
+syllables = st.sampled_from([*"aB ._7é\u0301\u0130\u2165日\0", "Late ", "again, ", "\U000e0101"])
+spoken: Cells = st.lists(syllables, max_size=8).map("".join)
 
 KINDS: dict[str, Sort] = {
     "number": Sort(these(standardize=[None, True]), numbers, -1.5, (DOUBLE, FLOAT, WHOLE, TRUTH)),
@@ -83,7 +85,7 @@ KINDS: dict[str, Sort] = {
     "sparse": Sort(these(kind=["sparse"], buckets=[64], most=[4, 2], cut=[None, True]), pairs, 0, ()),
     "text": Sort(
         these(kind=["text"], buckets=[1000], ngrams=[None, 2, [1, 2]], by=[None, "char"], most=[9, 3],
-              cut=[None, True], lower_case=[None, False]), spoken, "no", (TEXT,),
+              cut=[None, True], lower_case=[None, False], hash_bits=[None, 64]), spoken, "no", (TEXT,),
     ),
     "time": Sort(these(role=["event_time"], unit=[None, "s", "us", "ns"]), times, 5, (WHOLE, DOUBLE)),
     "moment": Sort(

@@ -106,8 +106,9 @@ class _Facts:
             for name, column in schema.columns
             if column.has_stand_in and column.entry.holds(column) is not None
         }
-        self.used_made = [i for i, (name, column) in enumerate(schema.every)
-                          if i >= len(schema.columns) and schema.is_used(column)]
+        self.used_made = [
+            i for i, (name, column) in enumerate(schema.every) if i >= len(schema.columns) and schema.is_used(column)
+        ]
         self.short = schema.short_columns()
         decoded = {name: i for i, (name, column) in enumerate(schema.columns) if schema.is_decoded(name, column)}
         sources = {name: column.around for name, column in schema.columns}
@@ -150,8 +151,9 @@ class _Reader:
         self.out.rows += 1
 
     def shaped(self, parsed: Parsed) -> None:
-        if parsed.maps_of_arrays and not parsed.many and parsed.rows and self._is_columns(parsed.rows[0]):
-            return self._columns(parsed.rows[0])
+        first = parsed.rows[0] if parsed.maps_of_arrays and not parsed.many and parsed.rows else None
+        if isinstance(first, Pairs) and holds_columns(self.schema, first):
+            return self._columns(first)
         for given in parsed.rows:
             row = named(self.schema, given) if parsed.by_role else given
             at = f"$[{self.out.rows}]" if parsed.many else "$"
@@ -178,9 +180,6 @@ class _Reader:
         if parsed.broken is not None:
             return self.refuse("$")
         self._across(found, parsed.row_count)
-
-    def _is_columns(self, row: Any) -> bool:
-        return isinstance(row, Pairs) and holds_columns(self.schema, row)
 
     def _columns(self, row: Pairs) -> None:
         found: dict[int, Any] = {}
@@ -243,10 +242,6 @@ class _Reader:
         self.out.filtered.append(self.out.rows)
         self.out.rows += 1
 
-    def _is_skipped(self, missing: list[str]) -> bool:
-        """By what becomes of the cells that a row lacks."""
-        return "skip" in missing or 0 < self.facts.missing.count("skip_head") == missing.count("skip_head")
-
     def _row(self, cells: list[tuple[int, Any]], path: Any) -> None:
         given: dict[int, Any] = {}
         read: dict[int, Any] = {}
@@ -257,7 +252,8 @@ class _Reader:
             given.pop(column, None)
             if value is None or value is MISSING_ENTRY or value == "":
                 continue
-            value = self._named(column, value)
+            if isinstance(value, Symbol) and self.facts.entries[column].takes_names(self.columns[column][1]):
+                value = value.name or value
             try:
                 given[column] = self._take(column, value)
                 if self.schema.makings:
@@ -265,7 +261,8 @@ class _Reader:
             except (Wrong, OverflowError):
                 wrong.append(column)
         cells_made = self._transformed({column: read[column] for column in given if column in read})
-        if not self._is_kept(cells_made, wrong):
+        filters = self.schema.where is not None and not self.schema.requests
+        if filters and cells_made[WHERE] != 1 and not any(column in self.facts.where_columns for column in wrong):
             return self._filtered()
         if wrong:
             return self._dead(self.facts.around.get(wrong[0]) or path(self.columns[wrong[0]][0]))
@@ -279,7 +276,8 @@ class _Reader:
                 return self._dead(f"transforms.{name}")
         decoded = [*self.by_name.values(), *self.facts.around, *self.facts.used_made]
         absent = {i: self.facts.missing[i] for i in sorted(decoded) if i not in given}
-        if self._is_skipped(list(absent.values())):
+        heads = list(absent.values()).count("skip_head")
+        if "skip" in absent.values() or 0 < heads == self.facts.missing.count("skip_head"):
             return self._filtered()
         for i, missing in absent.items():
             name, column = self.facts.every[i]
@@ -293,11 +291,6 @@ class _Reader:
                 continue
             given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.labelled.loss_of(name))
         self._train(given)
-
-    def _named(self, number: int, value: Any) -> Any:
-        """An enum's value is its name where the column takes names."""
-        takes_names = self.facts.entries[number].takes_names(self.columns[number][1])
-        return value.name if isinstance(value, Symbol) and value.name and takes_names else value
 
     def _take(self, number: int, value: Any) -> Any:
         name, column = self.columns[number]
@@ -343,11 +336,6 @@ class _Reader:
                 stands_in = each.column.has_stand_in and cell is None
                 cells[each.name] = stand_in(each, one, self.schema.labelled.loss_of(each.name)) if stands_in else cell
         return made
-
-    def _is_kept(self, made: dict[str, Any], wrong: list[int]) -> bool:
-        if self.schema.where is None or self.schema.requests or made[WHERE] == 1:
-            return True
-        return any(column in self.facts.where_columns for column in wrong)
 
     def _made(self, number: int, cell: Any) -> Any:
         """A transform's cell in its block."""

@@ -6,13 +6,11 @@ import json
 from typing import Any
 
 import msgpack
-import pytest
 from example_format import row_formats, with_schema
 from long_tables import in_full_all
 from looped import over
 from slots import RowSlot
 
-from streamtrain.columns.column import Column
 from streamtrain.columns.formats import encode_rows, record_format
 from streamtrain.columns.schema import Schema
 from tests.columns.conftest import every_format
@@ -128,19 +126,3 @@ def test_columns_without_it_have_the_digest_they_had() -> None:
     other = Schema.from_columns({**given, "at": {"from": "offset"}}, "binary_cross_entropy")
     assert Schema.from_dict(other.to_dict()).digest() == other.digest()
     assert Schema.from_dict(other.to_dict()).reads_around
-
-
-@over(
-    ("settings", "said"),
-    [
-        ({"from": "timestmp"}, "did you mean 'timestamp'"),
-        ({"from": "headers."}, "headers.NAME"),
-        ({"from": "key"}, "key is text; say how it is parsed"),
-        ({"from": "headers.a"}, "headers.a is text"),
-        ({"from": "offset", "role": "key"}, "read by the producer alone"),
-        ({"from": "timestamp", "role": "event_time", "unit": "s"}, 'unit: expected "ms"'),
-    ],
-)
-def test_mistakes_are_named(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said.replace("?", r"\?")):
-        Column(**settings)

@@ -16,7 +16,7 @@ from slots import decode_rows
 
 from streamtrain.columns.formats import parse, record_format
 from streamtrain.columns.schema import Schema
-from tests.columns.conftest import every_format
+from tests.columns.conftest import NESTED, SIMPLE, every_format
 
 ROW = {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}
 
@@ -27,53 +27,67 @@ def told(schema: Schema, format_name: str, record: bytes) -> list[tuple[str, str
 
 
 @over(
-    ("text", "path", "reason"),
+    ("schema", "format_name", "record", "path", "reason"),
     [
-        ('{"x1":"n/a","x2":2,"late":1}', "$.x1", 'expected number, got "n/a"'),
-        ('{"x1":NaN,"x2":2,"late":1}', "$.x1", "expected number, got NaN"),
-        ('{"x1":-Infinity,"x2":2,"late":1}', "$.x1", "expected number, got -Infinity"),
-        ('{"x1":1e39,"x2":2,"late":1}', "$.x1", "expected finite number that fits float32, got 1e+39"),
-        ('{"x1":1e999,"x2":2,"late":1}', "$.x1", "expected finite number that fits float32, got Infinity"),
-        ('{"x1":[1],"x2":2,"late":1}', "$.x2",
-         "expected an array of as many values as in the other columns, got no array"),
-        ('{"x2":2,"x1":{},"late":1}', "$.x1", "expected number, got an object"),
-        ('{"x2":2,"late":1}', "$.x1", "expected number, got nothing (missing)"),
-        ('{"x1":1,"x2":null,"late":1}', "$.x2", "expected number, got nothing (missing)"),
-        ('{"x1":1,"x2":2,"late":2}', "$.late", "expected 0, 1, true or false, got 2"),
-        ('{"x1":1,"x2":2,"late":"yes"}', "$.late", 'expected 0, 1, true or false, got "yes"'),
-        ('{"x1":1,"x2":2,"late":1,"carrier":2.5}', "$.carrier", "expected text, integer or boolean, got 2.5"),
-        ('[1,2,"AA"]', "$", "expected 4 values, got 3"),
-        ('[[1,2,"AA",0,5]]', "$[0]", "expected 4 values, got 5"),
-        ("[{},7]", "$[1]", "expected a row (an object or an array), got 7"),
-        ('{"x1":1,"x2":2,"late":1}x', "$", "expected the record's end, got 'x' at byte 24"),
-        ('{"x1":1,"x2":2,"late":1', "$", "expected ',' or '}', got the record's end at byte 23"),
-        ('{"x1":1,"x2":02,"late":1}', "$", "expected a number, got '0' at byte 13"),
-        ('{"x1":1,"a":"\\x","x2":2,"late":1}', "$", "expected JSON text, got text with an unknown escape"),
-        ('{"x1":[1,2],"x2":[1],"late":[1,1]}', "$.x2",
-         "expected an array of as many values as in the other columns, got 1 values where $.x1 has 2"),
-        ("5", "$", "expected an object or an array, got '5' at byte 0"),
+        *((SIMPLE, "json", text.encode(), path, reason) for text, path, reason in [
+            ('{"x1":"n/a","x2":2,"late":1}', "$.x1", 'expected number, got "n/a"'),
+            ('{"x1":"12.5","x2":2,"late":1}', "$.x1", 'expected number, got "12.5"'),
+            ('{"x1":NaN,"x2":2,"late":1}', "$.x1", "expected number, got NaN"),
+            ('{"x1":-Infinity,"x2":2,"late":1}', "$.x1", "expected number, got -Infinity"),
+            ('{"x1":1e39,"x2":2,"late":1}', "$.x1", "expected finite number that fits float32, got 1e+39"),
+            ('{"x1":1e999,"x2":2,"late":1}', "$.x1", "expected finite number that fits float32, got Infinity"),
+            ('{"x1":[1],"x2":2,"late":1}', "$.x2",
+             "expected an array of as many values as in the other columns, got no array"),
+            ('{"x2":2,"x1":{},"late":1}', "$.x1", "expected number, got an object"),
+            ('{"x2":2,"late":1}', "$.x1", "expected number, got nothing (missing)"),
+            ('{"x1":1,"x2":null,"late":1}', "$.x2", "expected number, got nothing (missing)"),
+            ('{"x1":1,"x2":2,"late":2}', "$.late", "expected 0, 1, true or false, got 2"),
+            ('{"x1":1,"x2":2,"late":"yes"}', "$.late", 'expected 0, 1, true or false, got "yes"'),
+            ('{"x1":1,"x2":2,"late":1,"carrier":2.5}', "$.carrier", "expected text, integer or boolean, got 2.5"),
+            ('[1,2,"AA"]', "$", "expected 4 values, got 3"),
+            ('[[1,2,"AA",0,5]]', "$[0]", "expected 4 values, got 5"),
+            ("[{},7]", "$[1]", "expected a row (an object or an array), got 7"),
+            ('{"x1":1,"x2":2,"late":1}x', "$", "expected the record's end, got 'x' at byte 24"),
+            ('{"x1":1,"x2":2,"late":1', "$", "expected ',' or '}', got the record's end at byte 23"),
+            ('{"x1":1,"x2":02,"late":1}', "$", "expected a number, got '0' at byte 13"),
+            ('{"x1":1,"a":"\\x","x2":2,"late":1}', "$", "expected JSON text, got text with an unknown escape"),
+            ('{"x1":[1,2],"x2":[1],"late":[1,1]}', "$.x2",
+             "expected an array of as many values as in the other columns, got 1 values where $.x1 has 2"),
+            ("5", "$", "expected an object or an array, got '5' at byte 0"),
+        ]),
+        *((NESTED, "json", text.encode(), path, reason) for text, path, reason in [
+            ('{"user":{"x1":"n/a"},"x1":1,"late":1}', "$.user.x1", 'expected number, got "n/a"'),
+            ('{"user":7,"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
+            ('{"user":{"x1":1},"user":{},"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
+            ('{"user":{"x1":1},"user":null,"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
+            ('{"user.x1":1,"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
+            ('{"user":{"x1":1,"a.b":{"carrier":1.5}},"x1":1,"late":1}', '$.user["a.b"].carrier',
+             "expected text, integer or boolean, got 1.5"),
+            ('[{"user":{"x1":1},"x1":2,"list":[0,{"x3":[]}],"late":1}]', "$[0].list[1].x3",
+             "expected number, got an array"),
+            ('{"x1":["a"],"x2":[1],"late":[1]}', "$.x1[0]", 'expected number, got "a"'),
+            ('{"user":{"x1":1,"x2":"\x01"},"x1":1,"late":1}', "$",
+             "expected JSON text, got a control character in text"),
+            ('{"user":{"x1":1,},"x1":1,"late":1}', "$", "expected a key, got '}' at byte 16"),
+        ]),
+        *((SIMPLE, "msgpack", *each) for each in [
+            (b"\xdd\xff\xff\xff\xff", "$", "an array claims 4294967295 elements, but 0 bytes follow at byte 0"),
+            (b"\xdf\xff\xff\xff\xff", "$", "a map claims 4294967295 elements, but 0 bytes follow at byte 0"),
+            (b"\x81\xa2x1\xdb\xff\xff\xff\xff", "$", "the record ends inside the value at byte 4"),
+            (msgpack.packb({**ROW, "x1": float("nan")}), "$.x1", "expected finite number that fits float32, got NaN"),
+            (msgpack.packb({**ROW, "x1": b"raw"}), "$.x1", "expected number, got binary"),
+            (msgpack.packb(ROW) + b"\x01", "$", "expected the record's end, got 1 more bytes at byte 26"),
+            (msgpack.packb([ROW, 3, ROW]), "$[1]", "expected a row (a map or an array), got an integer"),
+            (b"\xc1", "$", "expected a value, got byte 193, which msgpack does not use, at byte 0"),
+            (b"\x05", "$", "expected a map or an array, got an integer"),
+        ]),
     ],
+    ids=lambda entry: f"{entry[1]} {entry[2]!r}",
 )  # fmt: skip
-def test_json_reasons(schemas: dict[str, Schema], text: str, path: str, reason: str) -> None:
-    assert told(schemas["simple"], "json", text.encode())[-1] == (path, reason)
-
-
-@over(
-    ("record", "path", "reason"),
-    [
-        (b"\xdd\xff\xff\xff\xff", "$", "an array claims 4294967295 elements, but 0 bytes follow at byte 0"),
-        (b"\xdf\xff\xff\xff\xff", "$", "a map claims 4294967295 elements, but 0 bytes follow at byte 0"),
-        (b"\x81\xa2x1\xdb\xff\xff\xff\xff", "$", "the record ends inside the value at byte 4"),
-        (msgpack.packb({**ROW, "x1": float("nan")}), "$.x1", "expected finite number that fits float32, got NaN"),
-        (msgpack.packb({**ROW, "x1": b"raw"}), "$.x1", "expected number, got binary"),
-        (msgpack.packb(ROW) + b"\x01", "$", "expected the record's end, got 1 more bytes at byte 26"),
-        (msgpack.packb([ROW, 3, ROW]), "$[1]", "expected a row (a map or an array), got an integer"),
-        (b"\xc1", "$", "expected a value, got byte 193, which msgpack does not use, at byte 0"),
-        (b"\x05", "$", "expected a map or an array, got an integer"),
-    ],
-)
-def test_msgpack_reasons(schemas: dict[str, Schema], record: bytes, path: str, reason: str) -> None:
-    assert told(schemas["simple"], "msgpack", record)[-1] == (path, reason)
+def test_a_dead_letter_says_where_and_why(
+    schema: Schema, format_name: str, record: bytes, path: str, reason: str
+) -> None:
+    assert told(schema, format_name, record)[-1] == (path, reason)
 
 
 def test_packed_reasons(schemas: dict[str, Schema]) -> None:

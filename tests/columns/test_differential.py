@@ -10,22 +10,21 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from example_format import is_columnar
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 from long_tables import examples
-from slots import RowSlot
 
 from streamtrain.columns.formats import Format, encode_records, needs_schema
 from streamtrain.columns.paths import cell_at
 from streamtrain.columns.records import Records
 from streamtrain.columns.rows import record_rows
 from tests.columns import reference
-from tests.columns.conftest import Native, assert_same
+from tests.columns.conftest import assert_program_rows, assert_resumed, assert_same, joined
 from tests.columns.drawn_jobs import TEXTS, DrawnJob, accepted, is_lines, jobs, json_bytes, msgpack_bytes
 
+TIMES = st.sampled_from([1, 1, 1, 40, 100])  # rows of which packed ones go by blocks of 256
 CAPACITIES = st.sampled_from([7, 1, 64])
 BETWEEN = st.sampled_from(["\n", "\r\n", " \n\n", " ", "\n,"])
 FROM_ROW = st.integers(0, 6)
@@ -44,19 +43,6 @@ def decoded(job: DrawnJob, format: Format, record: bytes, capacity: int, is_whol
         shown = record_rows(job.schema, format, record, job.around.headers)
         assert len(shown.rows) + (shown.broken is not None) == expected.rows
     return expected
-
-
-def joined(parts: list[reference.Reference]) -> tuple[Any, ...]:
-    """What records one after another come to: their blocks, and which rows are left out and dead."""
-    blocks: dict[str, list[Any]] = {}
-    filtered, dead, first = [], [], 0
-    for part in parts:
-        for name, cells in part.blocks.items():
-            blocks.setdefault(name, []).extend(str([float(each) for each in cell]) for cell in cells)
-        filtered += [first + row for row in part.filtered]
-        dead += [first + row for row, _, _ in part.dead]
-        first += part.rows
-    return first, blocks, filtered, dead, max((part.newest_event_time_ms for part in parts), default=-1)
 
 
 def written(job: DrawnJob, format: Format, rows: list[dict[str, Any]]) -> list[bytes]:
@@ -108,7 +94,7 @@ def is_plain(job: DrawnJob, format: Format, row: dict[str, Any]) -> bool:
 
 
 @settings(max_examples=examples(480))
-@given(job=jobs(), times=st.sampled_from([1, 40]), capacity=CAPACITIES)
+@given(job=jobs(), times=TIMES, capacity=CAPACITIES)
 def test_rows_mean_the_same_in_every_format(job: DrawnJob, times: int, capacity: int) -> None:
     """Written by the slow encoders and by the native ones, alone and so many that packed rows go by blocks."""
     check_rows(job, times, capacity)
@@ -141,21 +127,7 @@ def check_shapes(job: DrawnJob, between: str, capacity: int) -> None:
     if None not in parts:
         decoded(job, "msgpack", b"\xde" + struct.pack(">H", len(parts) // 2) + b"".join(map(bytes, parts)), capacity)
     rows = [row for row in job.nested_rows if not has_nan(row)]
-    schema = job.schema.without_message()
-    expected = reference.decode(schema, "json", json_bytes(rows))
-    slot = RowSlot(schema, 4)
-    ((count, tally),) = slot.batches(rows)
-    fates = count, tally.filtered, [row for each in tally.dead_rows for row in range(each.row_from, each.row_to)]
-    assert fates == (expected.trained, len(expected.filtered), [row for row, *_ in expected.dead]), "a program's rows"
-    for name, cells in expected.blocks.items():
-        if schema.requests and name == "label":
-            continue
-        view = slot.views[name]
-        if isinstance(view, np.ndarray):
-            assert view[:count].tobytes() == np.array(cells, view.dtype).reshape(view[:count].shape).tobytes(), name
-            assert not view[count:].any(), "nothing of a row given up stays behind"
-        else:
-            assert [row.tolist() for row in view[:count]] == [list(row) for row in cells], name
+    assert_program_rows(job.schema.without_message(), json_bytes(rows), rows)
 
 
 @settings(max_examples=examples(300))
@@ -212,18 +184,9 @@ def test_any_bytes_get_an_answer(job: DrawnJob, damage: Damage, capacity: int) -
 def check_resumed(job: DrawnJob, from_row: int, capacity: int) -> None:
     for format in job.formats():
         kept, records = accepted(lambda rows, format=format: encode_records(format, job.schema, rows), job.nested_rows)
-        around = job.around
         for record in records if kept else ():
             note(f"{format}: {record!r}")
-            decoder = Native(job.schema, format, capacity)
-            whole, tally, stops = decoder.decode(record, 0, around)
-            rest, told, _ = decoder.decode(record, from_row, around)
-            dead = [row for each in tally.dead_rows for row in range(each.row_from, each.row_to) if row >= from_row]
-            assert (told.dead, told.trained) == (len(dead), len(rest["weight"]))
-            assert from_row < stops[-1] or told.trained == told.dead == told.filtered == 0
-            for name, block in rest.items():
-                tail = whole[name][len(whole[name]) - len(block) :]
-                assert [row.tobytes() for row in block] == [row.tobytes() for row in tail], name
+            assert_resumed(job.schema, format, record, from_row, capacity, job.around)
 
 
 @settings(max_examples=examples(300))
@@ -238,7 +201,7 @@ def test_what_follows_a_row_is_decoded_alike(job: DrawnJob, from_row: int, capac
 def test_at_length(check: Callable[..., None]) -> None:
     """The same of many more jobs."""
     drawn = {
-        "times": st.sampled_from([1, 40]), "capacity": CAPACITIES, "between": BETWEEN, "damage": damages,
+        "times": TIMES, "capacity": CAPACITIES, "between": BETWEEN, "damage": damages,
         "from_row": FROM_ROW,
     }  # fmt: skip
     wanted = inspect.signature(check).parameters

@@ -10,7 +10,7 @@ import pytest
 from example_format import plain_formats
 from long_tables import in_full_all, some
 from looped import over
-from slots import RowSlot, decode_rows
+from slots import decode_rows
 
 from streamtrain.columns.formats import encode_records
 from streamtrain.columns.labels import block_of
@@ -19,6 +19,7 @@ from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
 from tests.columns import reference
+from tests.columns.conftest import assert_program_rows
 
 SKIP: dict[str, Any] = {"role": "label", "missing": "skip_head"}
 LABELS: dict[str, dict[str, Any]] = {
@@ -105,15 +106,8 @@ def test_a_label_that_is_missing_is_no_number_and_no_class(format_name: str) -> 
 def test_a_programs_rows_are_the_same() -> None:
     given = [{name: cell for name, cell in row.items() if name in dict(SCHEMA.columns)} for row in rows(40, 3, 0.6)]
     (record,) = encode_records("json", SCHEMA, given)
-    expected = reference.decode(SCHEMA, "json", record)
-    slot = RowSlot(SCHEMA, len(given))
     columns = {name: [row[name] for row in given] for name in given[0]}
-    for each in (given, columns):
-        ((count, tally),) = slot.batches(each)
-        assert (count, tally.filtered) == (expected.trained, len(expected.filtered)) and tally.filtered > 0
-        for block, cells in expected.blocks.items():
-            found = slot.views[block][:count]
-            assert found.tobytes() == np.array(cells, found.dtype).reshape(found.shape).tobytes(), block
+    assert assert_program_rows(SCHEMA, record, given, columns).filtered
 
 
 def test_requests_have_no_label() -> None:

@@ -84,9 +84,7 @@ def test_a_cell_means_the_same_everywhere(kind: str, cell: Any) -> None:
             assert found == expected, (form, rows)
 
 
-@over(
-    ("text", "sign"), [("-0", 0), ("0", 0), ("-0.0", 1), ("-0e1", 1), ("-0.00000000000000000", 1), ("-1e-400", 1)]
-)
+@over(("text", "sign"), [("-0", 0), ("0", 0), ("-0.0", 1), ("-0e1", 1), ("-0.00000000000000000", 1), ("-1e-400", 1)])
 @over("parse", [None, "decimal"])
 @over("behind", [",", " ,", "}"])
 def test_a_whole_number_has_no_negative_zero(text: str, sign: int, parse: str | None, behind: str) -> None:
@@ -94,7 +92,7 @@ def test_a_whole_number_has_no_negative_zero(text: str, sign: int, parse: str | 
     columns = {"x": {"parse": parse}, "late": {"role": "label"}, "w": {"role": "weight", "missing": 1}}
     schema = Schema.from_columns(columns, "mean_squared_error")
     cell = f'"{text}"' if parse else text
-    ends = '}' if behind == "}" else f'{behind}"z":0}}'
+    ends = "}" if behind == "}" else f'{behind}"z":0}}'
     for name, block, record in (
         ("x", "numbers", f'{{"late":1,"x":{cell}{ends}'), ("x", "numbers", f'{{"late":[1],"x":[{cell}]}}'),
         ("x", "numbers", f"[{cell},1,1]"), ("late", "label", f'{{"x":1,"late":{text}{ends}'),

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import struct
 import time
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 from long_tables import in_full_all
 from looped import over
+from numpy_predict import murmur3
 from packed_wire import Cells, packed, packed_alone, texts
-from slots import DeadRows, RowSlot, Tally, decode_rows
+from slots import RowSlot, decode_rows
 
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.formats.packed import MAGIC, TYPES, VERSION
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.schema import Schema
-from tests.columns.murmur3 import murmur3, murmur3_64
+from tests.columns.murmur3 import murmur3_64
 
 ROWS = 700  # blocks and a rest
 NUMBERS = TYPES[: TYPES.index("bool")]
@@ -94,33 +94,21 @@ def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Gener
     return Cells(type_name, values, missing)
 
 
-def filled(schema: Schema, records: list[bytes], format_name: str = "packed") -> tuple[Tally, bytes]:
-    """What becomes of them in one slot."""
-    slot = RowSlot(schema, ROWS, format_name)
+def filled(schema: Schema, records: list[bytes], format_name: str = "packed") -> tuple[Any, ...]:
+    """One slot of all records: its bytes, the reasons of dead rows, the columns that left rows out, the newest time,
+    and how many rows train."""
+    slot, dead, filtered, newest, trained, first = RowSlot(schema, ROWS, format_name), [], [], -1, 0, 0
     slot.filler.open(slot.slot)
-    tally, first = Tally(), 0
     for record in records:
         assert slot.filler.fill(record, 0)
-        told = Tally()
-        told.add(slot.filler.take_tally())
-        told.dead_rows = [
-            replace(each, row_from=each.row_from + first, row_to=each.row_to + first) for each in told.dead_rows
-        ]
-        told.filtered_rows = [(begin + first, end + first, column) for begin, end, column in told.filtered_rows]
-        tally.trained, tally.dead, tally.filtered = (
-            tally.trained + told.trained, tally.dead + told.dead, tally.filtered + told.filtered,
-        )  # fmt: skip
-        tally.newest_event_time_ms = max(tally.newest_event_time_ms, told.newest_event_time_ms)
-        tally.dead_rows += told.dead_rows
-        tally.filtered_rows += told.filtered_rows
+        told = slot.filler.take_tally()
+        dead += [(first + row, each[3]) for each in told.dead_rows for row in range(each[0], each[1])]
+        filtered += [(first + row, column) for begin, end, column in told.filtered_rows for row in range(begin, end)]
+        newest = max(newest, told.newest_event_time_ms)
+        trained += told.trained
         first += told.trained + told.dead + told.filtered
     slot.filler.close()
-    return tally, slot.slot.tobytes()
-
-
-def one_by_one(dead: list[DeadRows]) -> list[tuple[int, str]]:
-    """Rows and reasons; the path of a row within its own record is that of row 0."""
-    return [(row, each.reason) for each in dead for row in range(each.row_from, each.row_to)]
+    return slot.slot.tobytes(), dead, filtered, newest, trained
 
 
 @in_full_all()
@@ -143,14 +131,10 @@ def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str, take: Any) 
             "late": cells_of("f4", "label", 0.1, chance),
         }
         given = {name: cells for name, cells in given.items() if name in columns}
-        (together, slot), (apart, expected) = filled(schema, [packed(given)]), filled(schema, packed_alone(given))
-        assert slot == expected, (type_name, fraction)
-        assert one_by_one(together.dead_rows) == one_by_one(apart.dead_rows)
-        rows = [(row, column) for begin, end, column in together.filtered_rows for row in range(begin, end)]
-        assert rows == [(row, column) for begin, end, column in apart.filtered_rows for row in range(begin, end)]
-        assert together.newest_event_time_ms == apart.newest_event_time_ms
-        assert together.trained + together.dead + together.filtered == ROWS
-        dead += together.dead
+        found = filled(schema, [packed(given)])
+        assert found == filled(schema, packed_alone(given)), (type_name, fraction)
+        assert found[4] + len(found[1]) + len(found[2]) == ROWS
+        dead += len(found[1])
     assert dead
 
 
@@ -163,18 +147,15 @@ def test_a_hash_is_as_good_as_its_text(bits: int, buckets: int) -> None:
     rows = [{"x": word, "late": 1} for word in words]
     record = record_format("packed").encode(schema, {"x": words, "late": [1] * ROWS})
     assert b"word" not in record
-    (tally, slot), (_, expected) = filled(schema, [record]), filled(schema, [json.dumps(rows).encode()], "json")
-    assert tally.trained == ROWS and slot == expected
-    hashed, seed = (murmur3_64, murmur3)[bits == 32], murmur3(b"x")
+    found = filled(schema, [record])
+    assert found == filled(schema, [json.dumps(rows).encode()], "json") and found[4] == ROWS
+    hashed, seed = (murmur3_64, murmur3)[bits == 32], murmur3(b"x", 0)
     texts = ["true" if word is True else str(word) for word in words]
     blocks, _ = decode_rows("packed", schema, record)
     assert blocks["categories"][:, 0].tolist() == [hashed(text.encode(), seed) % buckets for text in texts]
-    [(tally, _)] = [filled(schema, [record[:36] + b"y" + record[37:]])]  # another name: a column there is not
-    assert tally.dead == ROWS
-    [told] = filled(schema, [record[:32] + bytes(4) + record[36:]])[0].dead_rows
-    assert (told.row_from, told.row_to, told.reason) == (
-        0, ROWS, "expected text, integer or boolean, got the hash of another column",
-    )  # fmt: skip
+    assert len(filled(schema, [record[:36] + b"y" + record[37:]])[1]) == ROWS  # another name: a column there is not
+    reason = "expected text, integer or boolean, got the hash of another column"
+    assert filled(schema, [record[:32] + bytes(4) + record[36:]])[1] == [(row, reason) for row in range(ROWS)]
 
 
 def test_words_are_those_of_their_record() -> None:

@@ -9,9 +9,6 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from long_tables import in_full_all
 from looped import over
 from slots import RowSlot, decode_rows
 
@@ -19,74 +16,13 @@ from streamtrain import _native
 from streamtrain.columns.formats import encode_rows, record_format
 from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.names import expand_both
-from streamtrain.columns.paths import cell_at, nested, place, steps
+from streamtrain.columns.paths import nested, place, steps
 from streamtrain.columns.rows import record_rows
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import UserMistake
-from tests.columns.conftest import NESTED, spoiled
-from tests.columns.test_formats import texts
+from tests.columns.conftest import NESTED
 
 LATE = {"role": "label"}
 FORMS = ["json", "msgpack", "packed"]
-KEYS = ["user", "x1", "x2", "x3", "a.b", "carrier", "origin", "list", "late", "meta", "id", "age"]
-
-
-cells = st.one_of(
-    st.integers(-3, 3), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), texts, st.booleans(), st.none()
-)
-
-
-values = st.recursive(
-    cells,
-    lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(st.sampled_from(KEYS), inner, max_size=5)),
-    max_leaves=12,
-)
-numbers = st.floats(-9, 9, width=32)
-
-
-@st.composite
-def likely_rows(draw: Any) -> dict[str, Any]:
-    """Rows that mostly train, their keys in any order."""
-    user = {"x1": draw(numbers), "a.b": {"carrier": draw(st.sampled_from(["AA", 7]))}, **draw(others)}
-    items = [draw(cells), {"x3": draw(numbers)}, draw(values), draw(st.sampled_from(["JFK", None, 3]))]
-    row = {"user": user, "x1": draw(numbers), "late": draw(st.sampled_from([0, 1, True])),
-           "list": items[: draw(st.integers(0, 4))], **draw(others)}  # fmt: skip
-    return dict(draw(st.permutations(list(row.items()))))
-
-
-others = st.dictionaries(st.sampled_from(KEYS), values, max_size=1)
-
-
-@in_full_all()
-@over("form", FORMS)
-def test_examples_cut_and_mutated(form: str, same: Any, take: Any) -> None:
-    trained = 0
-    for record in record_format(form).EXAMPLES:
-        for capacity in (1, 3, 64):
-            trained += same(NESTED, form, record, capacity).trained
-        for worse in spoiled(record, take, 100):
-            same(NESTED, form, worse)
-    assert trained > 0
-
-
-@given(row=likely_rows(), form=st.sampled_from(["json", "msgpack"]))
-def test_a_row_is_written_where_it_is_read(row: dict[str, Any], form: str) -> None:
-    """What is written of a row has the same cells at the same places, and other plain fields beside them."""
-    encoder = _native.RecordEncoder(form, NESTED.native_columns(), lambda value, column: None)
-    try:
-        record = encoder.encode_row(row)
-        as_given = encode_rows(form, NESTED, [row])
-    except (ValueError, OverflowError):  # what no record holds
-        return
-    if record is None:  # its first known key holds an array
-        return
-    found = (json.loads if form == "json" else msgpack.unpackb)(record)
-    for name, _ in NESTED.columns:
-        path = NESTED.paths.get(name, (name,))
-        assert cell_at(found, path) == pytest.approx(cell_at(row, path), nan_ok=True)
-    ours, theirs = (decode_rows(form, NESTED, each)[0] for each in (record, as_given))
-    for block, values in theirs.items():
-        np.testing.assert_array_equal(ours[block], values)
 
 
 @over("form", FORMS)
@@ -118,28 +54,6 @@ def test_columns_are_given_by_name(form: str, count: int) -> None:
     assert again[0].items() >= row.items()
     for block, values in decode_rows(form, NESTED, encode_rows(form, NESTED, again))[0].items():
         np.testing.assert_array_equal(values, ours[block])
-
-
-@over(
-    ("text", "path", "reason"),
-    [
-        ('{"user":{"x1":"n/a"},"x1":1,"late":1}', "$.user.x1", 'expected number, got "n/a"'),
-        ('{"user":7,"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
-        ('{"user":{"x1":1},"user":{},"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
-        ('{"user":{"x1":1},"user":null,"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
-        ('{"user.x1":1,"x1":1,"late":1}', "$.user.x1", "expected number, got nothing (missing)"),
-        ('{"user":{"x1":1,"a.b":{"carrier":1.5}},"x1":1,"late":1}', '$.user["a.b"].carrier',
-         "expected text, integer or boolean, got 1.5"),
-        ('[{"user":{"x1":1},"x1":2,"list":[0,{"x3":[]}],"late":1}]', "$[0].list[1].x3",
-         "expected number, got an array"),
-        ('{"x1":["a"],"x2":[1],"late":[1]}', "$.x1[0]", 'expected number, got "a"'),
-        ('{"user":{"x1":1,"x2":"\x01"},"x1":1,"late":1}', "$", "expected JSON text, got a control character in text"),
-        ('{"user":{"x1":1,},"x1":1,"late":1}', "$", "expected a key, got '}' at byte 16"),
-    ],
-)  # fmt: skip
-def test_a_dead_letter_names_the_place(text: str, path: str, reason: str) -> None:
-    tally = decode_rows("json", NESTED, text.encode())[1]
-    assert [(dead.path, dead.reason) for dead in tally.dead_rows] == [(path, reason)]
 
 
 def test_of_a_map_given_twice_the_last_counts_as_a_whole(same: Any) -> None:
@@ -178,26 +92,6 @@ def test_what_a_path_may_be() -> None:
                   "a[65536]", ".".join("a" * 33), '["\\ud800"]'):  # fmt: skip
         with pytest.raises(ValueError, match="expected"):
             steps(wrong)
-
-
-@over(
-    ("columns", "said"),
-    [
-        ({"a": {"path": "u.x"}, "b": {"path": "u.x"}}, "columns.b: path: expected cells of its own, got $.u.x"),
-        ({"u": {}, "b": {"path": "u.x"}}, "columns.b: path: expected cells of its own, got $.u.x, where those of u"),
-        ({"b": {"path": "u.x"}, "u": {}}, "columns.u: path: expected cells of its own, got $.u, where those of b"),
-        ({"a": {"path": "u.x"}, "b": {"path": "u[0]"}}, "got $.u[0] beside a's"),
-        ({"v": {"path": "v[0]"}}, "columns.v: expected another name"),
-        ({"a": {"path": "u."}}, "columns.a: path: expected keys and indexes such as user.age"),
-        ({"x{1..3}": {"path": "v[{0..1}]"}}, "columns.x{1..3}: path: expected braces for as many as the name's, 3"),
-        ({"x{1..2}": {"path": "v"}}, "got 1"),
-        ({"x": {"path": "v{"}}, "path: expected braces in pairs"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_named(columns: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserMistake) as raised:
-        Schema.from_columns({**columns, "late": LATE}, "binary_cross_entropy")
-    assert said in str(raised.value)
 
 
 def test_the_native_half_refuses_paths_that_cross() -> None:

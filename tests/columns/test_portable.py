@@ -42,8 +42,16 @@ LISTS = {
     "deep": {"kind": "sparse", "buckets": 50, "embed": 2, "missing": 0},
     "best": {"kind": "sparse", "buckets": 50, "embed": 2, "missing": 0, "pool": "max"},
     "said": {"kind": "text", "buckets": 90, "embed": 2, "ngrams": [1, 2], "missing": "Nothing at all", "pool": "sum"},
-    "spelt": {"kind": "text", "buckets": 90, "by": "char", "ngrams": 3, "lower_case": False, "most": 4, "cut": True,
-              "missing": ""},
+    "spelt": {
+        "kind": "text",
+        "buckets": 90,
+        "by": "char",
+        "ngrams": 3,
+        "lower_case": False,
+        "most": 4,
+        "cut": True,
+        "missing": "",
+    },
 }
 ALONE = {
     "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},
@@ -56,10 +64,18 @@ MODELS = {
     "number": (DELAY, "mean_squared_error", ({"dense": 4, "activation": "tanh"},)),
     "lists": (LISTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
     "wide alone": (ALONE, "softmax_cross_entropy", ()),
-    "norms": (FLIGHTS, "binary_cross_entropy", (
-        {"dense": 6}, {"layer_norm": 1e-5, "activation": "relu"}, {"dropout": 0.5}, {"dense": 5}, {"rms_norm": 1e-3},
-        {"batch_norm": 1e-2, "activation": "tanh"},
-    )),
+    "norms": (
+        FLIGHTS,
+        "binary_cross_entropy",
+        (
+            {"dense": 6},
+            {"layer_norm": 1e-5, "activation": "relu"},
+            {"dropout": 0.5},
+            {"dense": 5},
+            {"rms_norm": 1e-3},
+            {"batch_norm": 1e-2, "activation": "tanh"},
+        ),
+    ),
     "cross": (FLIGHTS, "binary_cross_entropy", ({"cross": 2}, {"dense": 5})),
     "deep": (FLIGHTS, "mean_squared_error", tuple({"dense": 6, "activation": "sigmoid"} for _ in range(3))),
 }

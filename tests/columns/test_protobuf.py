@@ -257,10 +257,12 @@ def test_an_enum_is_its_name_where_names_are_taken_and_else_its_number(same: Any
         assert decode_rows(format, named, record)[0]["label"].tolist() == [[index]]
         same(named, format, record), same(text, format, record)
         assert decode_rows(format, text, record)[0]["categories"].tolist() == [
-            [_native.murmur3(["none", "", "walk", "sit"][number].encode(), _native.murmur3(b"late", 0)) % 1000]]
+            [_native.murmur3(["none", "", "walk", "sit"][number].encode(), _native.murmur3(b"late", 0)) % 1000]
+        ]
     unnamed = suit + tag(5, 0) + varint(7)
     assert decode_rows(format, text, unnamed)[0]["categories"].tolist() == [
-        [_native.murmur3(b"7", _native.murmur3(b"late", 0)) % 1000]]
+        [_native.murmur3(b"7", _native.murmur3(b"late", 0)) % 1000]
+    ]
     assert decode_rows(format, named, unnamed)[1].dead_rows[0].path == "$.late"
     numbers = Schema.from_columns({"x": {}, "y": {}, "late": LABEL}, "mean_squared_error")
     assert decode_rows(format, numbers, unnamed)[0]["label"].tolist() == [[7]]

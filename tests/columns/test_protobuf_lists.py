@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 from typing import Any
 
-import numpy as np
 import pytest
 from long_tables import in_full_all
 from looped import over
 from proto_schemas import File, proto
-from slots import RowSlot, decode_rows
+from slots import RowSlot
 
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.formats._protobuf_wire import sized, tag, varint
@@ -107,16 +105,6 @@ def test_what_is_no_list(record: bytes, reason: str) -> None:
     """It is told of the cell: a row whose columns do not read it is trained."""
     assert str(entries(schema_of(tags=TAGS), record, "tags")).endswith(reason)
     assert entries(schema_of(inner={**TAGS, "path": "inner.tags", "missing": ""}), record, "inner") == []
-
-
-def test_a_vector_is_its_numbers() -> None:
-    numbers = np.array([1.5, -2, 1e-3], np.float32)
-    record = sized(6, numbers.tobytes()) + tag(9, 0) + b"\1"
-    blocks, _ = decode_rows(SPREAD, schema_of(place=VECTOR), record)
-    assert blocks["vectors"].tobytes() == numbers.tobytes()
-    alone = b"".join(tag(6, 5) + struct.pack("<f", each) for each in numbers)
-    blocks, _ = decode_rows(SPREAD, schema_of(place=VECTOR), alone)
-    assert blocks["vectors"].tobytes() == numbers.tobytes()
 
 
 def written(schema: Schema, format: dict[str, Any], row: dict[str, Any]) -> bytes:

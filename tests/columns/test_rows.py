@@ -5,26 +5,12 @@ from __future__ import annotations
 import json
 
 import msgpack
-from example_format import example_format
 from looped import over
 
-from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.rows import record_rows, unusable_path
 from streamtrain.columns.schema import Schema
-from tests.columns import reference
-from tests.columns.conftest import SCHEMAS
 
 TAGS = Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy")
-
-
-@over("schema", SCHEMAS.values(), ids=SCHEMAS)
-@over("name", format_names())
-def test_as_many_rows_as_the_decoder_counts(name: str, schema: Schema) -> None:
-    for record in record_format(name).EXAMPLES:
-        for cut in {len(record), len(record) // 2, len(record) - 1}:
-            part = record[:cut]
-            found, meant = record_rows(schema, example_format(name), part), reference.decode(schema, name, part)
-            assert len(found.rows) + (found.broken is not None) == meant.rows, (part, found)
 
 
 @over("name", ["json", "msgpack"])

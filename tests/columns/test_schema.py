@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from looped import over
+from numpy_predict import murmur3
 
 from streamtrain import _native
 from streamtrain.columns.kinds.kind import Block
@@ -13,7 +14,7 @@ from streamtrain.columns.names import expand
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import every_schema
-from tests.columns.murmur3 import bucket, murmur3, murmur3_64
+from tests.columns.murmur3 import murmur3_64
 
 BINARY = "binary_cross_entropy"
 LABEL = {"late": {"role": "label"}}
@@ -73,6 +74,66 @@ def test_mistakes_are_named(columns: dict[str, Any], loss: str, told: str) -> No
     assert raised.value.exit_code == 2
 
 
+TAGS: dict[str, Any] = {"kind": "category", "list": True, "buckets": 1000, "most": 3}
+WORDS: dict[str, Any] = {"kind": "text", "buckets": 1000, "most": 6}
+PAIRS: dict[str, Any] = {"kind": "sparse", "buckets": 1000}
+
+
+@over(
+    ("columns", "told"),
+    [
+        ({"tags": {**TAGS, "list": False}}, "most: only a column of lists, or a text, has one; say list = true"),
+        (
+            {"tags": {"kind": "category", "buckets": 9, "pool": "sum"}},
+            "pool: only a column of lists, or a text, has one; say list = true",
+        ),
+        ({"place": {"kind": "vector"}}, "size: expected how many numbers a vector has, got none"),
+        ({"tags": {**TAGS, "from": "key"}}, "from: a list is in the record"),
+        ({"tags": {**TAGS, "most": 0}}, "most: Input should be greater than or equal to 1"),
+        ({"t": {**WORDS, "buckets": None}}, "buckets: expected a number of buckets for a text, got none"),
+        ({"t": {**WORDS, "ngrams": 9}}, "ngrams: expected a number from 1 to 8, or the least and the most, got 9"),
+        ({"t": {**WORDS, "ngrams": [2, 1]}}, "ngrams: expected"),
+        ({"t": {**WORDS, "ngrams": [1, 2, 3]}}, "ngrams: expected"),
+        ({"t": {**WORDS, "missing": 0}}, 'missing: expected "dead_letter", "skip" or a text, got 0'),
+        ({"t": {**WORDS, "missing": "a b c", "most": 2}}, "missing: expected a text of at most 2 entries, got 3"),
+        ({"t": {**WORDS, "role": "label"}}, 'kind: expected "number" for role label'),
+        ({"user": {**PAIRS, "namespaces": ["u", "u"]}}, "namespaces: expected names that differ"),
+        ({"user": {**PAIRS, "namespaces": []}}, "namespaces: expected names that differ"),
+        ({"user": {**PAIRS, "namespaces": ["a b"]}}, "namespaces: expected names that differ, without spaces"),
+        ({"user": {**PAIRS, "namespace": ["u"]}}, "did you mean 'namespaces'"),
+        ({"x": {"namespaces": ["u"]}}, "namespaces: only a column of kind sparse has them"),
+        ({"t": {"from": "timestmp"}}, "did you mean 'timestamp'"),
+        ({"t": {"from": "headers."}}, "headers.NAME"),
+        ({"t": {"from": "key"}}, "key is text; say how it is parsed"),
+        ({"t": {"from": "headers.a"}}, "headers.a is text"),
+        ({"t": {"from": "offset", "role": "key"}}, "read by the producer alone"),
+        ({"t": {"from": "timestamp", "role": "event_time", "unit": "s"}}, 'unit: expected "ms"'),
+        ({"t": {"role": "event_time", "parse": "iso-8601"}}, 'parse: expected "iso8601" or a format'),
+        ({"t": {"role": "event_time", "parse": "%Y-%q"}}, "got %q"),
+        ({"t": {"role": "event_time", "parse": "%Y %Y"}}, "each part of a time once"),
+        ({"t": {"role": "event_time", "parse": "%b %B"}}, "each part of a time once"),
+        ({"t": {"role": "event_time", "parse": "iso8601", "zone": "Europe/Berlln"}}, "did you mean 'Europe/Berlin'"),
+        ({"t": {"role": "event_time", "zone": "Europe/Berlin"}}, "say parse too"),
+        ({"t": {"role": "event_time", "parse": "iso8601", "zone": "localtime"}}, "name of the IANA time zone database"),
+        ({"t": {"parse": "float"}}, 'expected "decimal"'),
+        ({"t": {"kind": "category", "buckets": 4, "parse": "decimal"}}, "only a number or a time can be parsed"),
+        ({"a": {"path": "u.x"}, "b": {"path": "u.x"}}, "columns.b: path: expected cells of its own, got $.u.x"),
+        ({"u": {}, "b": {"path": "u.x"}}, "columns.b: path: expected cells of its own, got $.u.x, where those of u"),
+        ({"b": {"path": "u.x"}, "u": {}}, "columns.u: path: expected cells of its own, got $.u, where those of b"),
+        ({"a": {"path": "u.x"}, "b": {"path": "u[0]"}}, "got $.u[0] beside a's"),
+        ({"v": {"path": "v[0]"}}, "columns.v: expected another name"),
+        ({"a": {"path": "u."}}, "columns.a: path: expected keys and indexes such as user.age"),
+        ({"x{1..3}": {"path": "v[{0..1}]"}}, "columns.x{1..3}: path: expected braces for as many as the name's, 3"),
+        ({"x{1..2}": {"path": "v"}}, "got 1"),
+        ({"x": {"path": "v{"}}, "path: expected braces in pairs"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_settings_are_named(columns: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserMistake) as raised:
+        Schema.from_columns({**columns, **LABEL}, BINARY)
+    assert told in str(raised.value)
+
+
 def test_all_mistakes_at_once() -> None:
     with pytest.raises(UserMistake) as raised:
         Schema.from_columns({"a": {"kind": "category"}, "b{": {}, "c": {"missing": "x"}}, BINARY)
@@ -123,4 +184,3 @@ def test_hash_is_murmur3() -> None:
     for size in range(70):
         text = bytes(range(100, 100 + size))
         assert murmur3_64(text, size) == _native.murmur3(text, size, 64)
-    assert bucket("carrier", "AA", 64) == murmur3(b"AA", murmur3(b"carrier")) % 64

@@ -4,7 +4,6 @@ that is read behind a registry's frame, natively and slowly, and written with on
 from __future__ import annotations
 
 import json
-import random
 import struct
 import uuid
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from streamtrain.columns.formats._protobuf_wire import sized, tag
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
+from tests.columns.conftest import spoiled
 from tests.columns.reference import Around
 
 JOB = Schema.from_columns(
@@ -127,12 +127,8 @@ def test_behind_a_header_the_value_is_the_datum(same: Any, name: str) -> None:
 @over("name", FORMATS)
 def test_cut_and_mutated_headers(same: Any, name: str) -> None:
     format, datum, behind, _ = made(name)
-    chance = random.Random(5)
     for whole in (of_guid(GUID) + behind, of_id(7) + behind):
-        given = [whole[:size] for size in range(len(whole))]
-        given += [whole[:at] + bytes([chance.randrange(256)]) + whole[at + 1 :] for at in range(len(whole))]
-        given += [whole + bytes([chance.randrange(256)])]
-        for header in given:
+        for header in spoiled(whole, list, 40):
             same(JOB, format, datum, 7, Around(headers=((HEADER, header),)))
             same(JOB, format, header + datum)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import numpy as np
 import pytest
 from example_format import needs_no_option
 from long_tables import in_full_all
 from looped import over
-from slots import RowSlot, decode_rows
+from slots import RowSlot
 
 from streamtrain import _native
 from streamtrain.columns.formats import Format, format_names, mistakes, record_format
@@ -23,7 +21,7 @@ from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.format_lines import is_records
-from tests.columns.conftest import spoiled
+from tests.columns.conftest import each_way, spoiled
 
 DATA = Path(__file__).parents[3] / "shared/data/rcv1"
 SPARSE: dict[str, Any] = {"kind": "sparse", "buckets": 64, "most": 4}
@@ -58,50 +56,8 @@ def bucket(name: str) -> int:
     ],
 )
 def test_pairs_and_maps(cell: Any, expected: list[tuple[int, float]]) -> None:
-    row = {"wide": cell, "late": 1}
-    found = {}
-    for form, record in (("json", json.dumps(row).encode()), ("msgpack", msgpack.packb(row))):
-        slot = RowSlot(WIDE, 4, form)
-        ((rows, _),) = list(slot.record(record))
-        found[form] = entries(slot, rows)
-        ((made,),) = Records(WIDE, form, "rows", 9, 1 << 20).blocks([row, row], None, False)
-        ((rows, _),) = list(slot.record(made.value))
-        found[f"{form} written"] = entries(slot, rows)[:1]
-    slot = RowSlot(WIDE, 4)
-    ((rows, _),) = list(slot.batches([row]))
-    found["dict"] = entries(slot, rows)
-    assert all(each == [expected] for each in found.values()), found
-
-
-@over(
-    ("cell", "reason"),
-    [
-        ([[64, 1]], "expected an index below 64, got 64"),
-        ([[-1, 1]], "expected an index below 64, got -1"),
-        ({"99999999999999999999999": 1}, "expected an index below 64, got 99999999999999999999999"),
-        ([[1, 1e39]], "expected finite number that fits float32, got 1e+39"),
-        ([[1, 2, 3]], "got a list of 3 at [0]"),
-        ([[1, 2], [1]], "got a list of 1 at [1]"),
-        ([[1, None]], "got a missing value at [0]"),
-        ([[1.5, 1]], "got 1.5 at [0]"),
-        ([[True, 1]], "got true at [0]"),
-        ([5], "got 5 at [0]"),
-        ([[1, "x"]], 'got "x" at [0]'),
-        ("a", 'got "a"'),
-        ([[1, 1]] * 5, "expected at most 4 values, got 5"),
-    ],
-)
-def test_what_is_no_such_pair_is_a_dead_letter(cell: Any, reason: str) -> None:
-    _, tally = decode_rows("json", WIDE, json.dumps({"wide": cell, "late": 1}).encode())
-    assert [each.path for each in tally.dead_rows] == ["$.wide"] and tally.dead_rows[0].reason.endswith(reason)
-    slot = RowSlot(WIDE, 4)
-    ((_, told),) = list(slot.batches([{"wide": cell, "late": 1}]))
-    assert [each.path for each in told.dead_rows] == ["$[0].wide"]
-
-
-def test_nan_is_a_dead_letter() -> None:
-    _, tally = decode_rows("json", WIDE, b'{"wide": [[1, NaN]], "late": 1}')
-    assert tally.dead == 1 and "got NaN" in tally.dead_rows[0].reason
+    for way, slot, rows, _ in each_way(WIDE, {"wide": cell, "late": 1}, ["json", "msgpack"]):
+        assert entries(slot, rows) == [expected], way
 
 
 def same_of(form: str, same: Any, record: bytes) -> None:
@@ -118,25 +74,6 @@ def test_native_and_slow_agree_cut_and_mutated(same: Any, form: str, take: Any) 
         same_of(form, same, record)
         for worse in spoiled(record, take, 150, b" |:'\n\t.1e-#"):
             same_of(form, same, worse)
-
-
-@in_full_all()
-def test_generated_pairs(same: Any, take: Any) -> None:
-    chance = random.Random(0)
-    parts = [0, 1, 63, 64, -1, 1.5, True, None, "a", "12", "", "7e", [1], {"a": 1}, float("nan"), 2**70]
-    for _ in take(range(1800)):
-        sizes = [chance.choice((2, 2, 2, 1, 3)) for _ in range(chance.randrange(6))]
-        pairs: Any = [[chance.choice(parts) for _ in range(size)] for size in sizes]
-        if chance.random() < 0.3:
-            pairs = {str(chance.choice(parts)): chance.choice(parts) for _ in range(3)}
-        row = {"late": chance.choice([0, 1]), "wide": chance.choice([pairs, pairs, chance.choice(parts)])}
-        for schema in (WIDE, NAMED):
-            same(schema, "json", json.dumps(row).encode())
-            try:
-                record = msgpack.packb(row)
-            except OverflowError:
-                continue
-            same(schema, "msgpack", record)
 
 
 @over("form", LINES)

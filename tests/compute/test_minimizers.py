@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from looped import over
 from numpy.typing import NDArray
+from scipy.optimize import rosen, rosen_der
 
 from streamtrain.compute import minimizers
 from streamtrain.compute.minimizers import Iteration, maximize, minimize
@@ -36,8 +37,7 @@ class Quadratic:
 
 
 def rosenbrock(x: Vector) -> tuple[float, Vector]:
-    a, b = x
-    return (1 - a) ** 2 + 100 * (b - a * a) ** 2, np.array([-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)])
+    return rosen(x), rosen_der(x)
 
 
 @over("name", NAMES)

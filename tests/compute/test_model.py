@@ -53,9 +53,19 @@ def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: 
             np.testing.assert_allclose(cpu[3][name], block, rtol=2e-3, atol=2e-3, err_msg=name)
 
 
+@over("name", losses.names())
+def test_gradients_of_each_loss_agree_with_differences(rig: Any, spec: Any, name: str) -> None:
+    for example in losses.get(name).EXAMPLES:
+        assert_gradients(rig(spec(loss=name, layers=[HIDDEN], optimizer="sgd", **example)))
+
+
 @over("shape", DIFFERENTIATED, name_of, sampled=True)
 def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
-    rigged = rig(spec(**{**shape, "optimizer": "sgd"}))
+    assert_gradients(rig(spec(**{**shape, "optimizer": "sgd"})))
+
+
+def assert_gradients(rigged: Any) -> None:
+    """What a step of descent takes off are the slopes of the loss."""
     rigged.statistics(rigged.plan())
     before = rigged.state.copy()
     rigged.step(rigged.plan("precise"), learning_rate=1.0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import backends, losses
 from streamtrain.compute.model import Model
@@ -157,7 +158,7 @@ def test_its_own_loss_has_the_gradient(loss: str, same: Any) -> None:
 
 
 class Configured(nn.Module):
-    """With an optimizer of its own, which each test names."""
+    """With an optimizer of its own."""
 
     make: Any = None
 
@@ -170,6 +171,10 @@ class Configured(nn.Module):
 
     def configure_optimizers(self) -> Any:
         return type(self).make(self.parameters())
+
+
+def configured(make: Any) -> Any:
+    return type("Configured", (Configured,), {"make": staticmethod(make), "__module__": __name__})
 
 
 OPTIMIZERS = {
@@ -186,8 +191,7 @@ OPTIMIZERS = {
 def test_its_own_optimizer_is_pytorchs_from_any_step_on(name: str) -> None:
     """A plan that goes on from the state of another, as after a worker's death, gives the same bits as one that ran
     through; both those of a plain loop."""
-    Configured.make = staticmethod(OPTIMIZERS[name])
-    whole, halves = (rig_with(Configured, categories=1) for _ in range(2))
+    whole, halves = (rig_with(configured(OPTIMIZERS[name]), categories=1) for _ in range(2))
     assert whole.model.parsed.module.optimizer.name == name
     whole.train(8)
     for _ in range(2):
@@ -199,10 +203,10 @@ def test_its_own_optimizer_is_pytorchs_from_any_step_on(name: str) -> None:
 
 
 def test_its_own_optimizer_learns_as_in_a_plain_loop() -> None:
-    Configured.make = staticmethod(OPTIMIZERS["AdamW"])
-    rigged = rig_with(Configured)
+    made = configured(OPTIMIZERS["AdamW"])
+    rigged = rig_with(made)
     rigged.base[:] = 0   # no class prior in the logits: a plain loop has none
-    views, alone = rigged.model.views(rigged.state), Configured(rigged.model.parsed.module.inputs)
+    views, alone = rigged.model.views(rigged.state), made(rigged.model.parsed.module.inputs)
     for name, tensor in alone.named_parameters():
         tensor.data.copy_(torch.from_numpy(views[f"module.{name}"]))
     optimizer, rows = alone.configure_optimizers(), rigged.rows
@@ -241,8 +245,7 @@ def test_what_is_frozen_stays_as_it_is(own: bool) -> None:
 
 
 def test_a_batch_without_weight_changes_nothing() -> None:
-    Configured.make = staticmethod(OPTIMIZERS["Adam"])
-    rigged = rig_with(Configured)
+    rigged = rig_with(configured(OPTIMIZERS["Adam"]))
     rigged.blocks["weight"][:] = 0
     before = rigged.state.copy()
     plan = rigged.train(1)
@@ -290,58 +293,29 @@ def test_without_the_module_the_state_is_laid_out_and_nothing_computed() -> None
         rigged.plan()
 
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
-nn = torch.nn
-
-
 class Line(nn.Module):
-    def __init__(self, inputs: Inputs) -> None:
-        super().__init__()
-        self.layer = nn.Linear(inputs.width, 1)
-
-    def forward(self, x: Any) -> Any:
-        return self.layer(x)
-
-
-class Hidden(nn.Module):
-    """Keeps what it has learned where nobody sees it."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        super().__init__()
-        self.layer, self.seen = nn.Linear(inputs.width, 1), 0.0
-
-    def forward(self, x: Any) -> Any:
-        self.seen += 0.5
-        return self.layer(x) + self.seen
-
-
-class Replacing(nn.Module):
     def __init__(self, inputs: Inputs) -> None:
         super().__init__()
         self.layer = nn.Linear(inputs.width, 1)
         self.register_buffer("mean", torch.zeros(1))
 
     def forward(self, x: Any) -> Any:
+        return self.layer(x)
+
+
+class Hidden(Line):
+    """Keeps what it has learned where nobody sees it."""
+
+    seen = 0.0
+
+    def forward(self, x: Any) -> Any:
+        self.seen += 0.5
+        return self.layer(x) + self.seen
+
+
+class Replacing(Line):
+    def forward(self, x: Any) -> Any:
         self.mean = self.mean + 1
-        return self.layer(x)
-
-
-class Flag(Replacing):
-    def __init__(self, inputs: Inputs) -> None:
-        super().__init__(inputs)
-        self.register_buffer("mean", torch.zeros(1, dtype=torch.float64))
-
-    def forward(self, x: Any) -> Any:
-        self.mean += 1
-        return self.layer(x)
-
-
-class Raising(nn.Module):
-    def __init__(self, inputs: Inputs) -> None:
-        super().__init__()
-        self.layer = nn.Linear(inputs.width + 1, 1)
-
-    def forward(self, x: Any) -> Any:
         return self.layer(x)
 
 
@@ -349,19 +323,14 @@ def unable(inputs: Inputs) -> Any:
     raise ValueError("no such width")
 
 
-class Closing(Line):
-    def configure_optimizers(self) -> Any:
-        return torch.optim.LBFGS(self.parameters())
+class Doubles(Line):
+    def __init__(self, inputs: Inputs) -> None:
+        super().__init__(inputs)
+        self.mean = self.mean.double()
 
-
-class Unable(Line):
-    def configure_optimizers(self) -> Any:
-        return [], []
-
-
-class Astray(Line):
-    def configure_optimizers(self) -> Any:
-        return torch.optim.SGD(Line(Inputs(5, 1, {})).parameters(), lr=0.1)
+    def forward(self, x: Any) -> Any:
+        self.mean += 1
+        return self.layer(x)
 
 
 class Summing(Line):
@@ -372,7 +341,7 @@ class Summing(Line):
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "no module": (lambda: 3, "expected a torch.nn.Module, got int"),
     "raises": (unable, "when made it raised ValueError: no such width"),
-    "shape": (Raising, r"when called with float32 \[3, 5\] it raised RuntimeError: .*mat1"),
+    "shape": (lambda inputs: nn.Linear(6, 1), r"when called with float32 \[3, 5\] it raised RuntimeError: .*mat1"),
     "outputs": (lambda inputs: nn.Linear(inputs.width, 2), r"the outputs float32 \[3, 1\], .*, got float32 \[3, 2\]"),
     "type of outputs": (lambda inputs: nn.Sequential(nn.LSTM(inputs.width, 1)), "got a tuple"),
     "double": (lambda inputs: nn.Linear(inputs.width, 1).double(), "torch.float32 on the CPU, got weight is"),
@@ -380,28 +349,29 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     "nothing learns": (lambda inputs: nn.Linear(inputs.width, 1).requires_grad_(False), "no parameter that learns"),
     "hidden": (Hidden, "two that began alike ended otherwise"),
     "replaces": (Replacing, "change its tensors in place .*, got another tensor as mean"),
-    "other type": (Flag, r"as float32 \(averaged\) or int64 \(counted\), got mean of float64"),
+    "other type": (Doubles, r"as float32 \(averaged\) or int64 \(counted\), got mean of float64"),
     "large table": (lambda: nn.Embedding(1 << 18, 65), "of at most 64 MiB with dense gradients, got 65 MiB"),
     "sparse table": (lambda: nn.Embedding(8, 2, sparse=True), "got sparse=True"),
-    "needs a closure": (Closing, "configure_optimizers.*closure"),
-    "no optimizer": (Unable, "expected a torch.optim.Optimizer, got tuple"),
-    "others' optimizer": (Astray, "expected an optimizer of the module's own parameters, got 2 that are not"),
+    "needs a closure": (configured(torch.optim.LBFGS), "configure_optimizers.*closure"),
+    "no optimizer": (configured(lambda parameters: ([], [])), "expected a torch.optim.Optimizer, got tuple"),
+    "others' optimizer": (configured(lambda parameters: torch.optim.SGD(nn.Linear(5, 1).parameters())),
+                          "expected an optimizer of the module's own parameters, got 2 that are not"),
     "one loss": (Summing, r"in its loss\(\) on 3 rows it raised .*expected the loss of each row, \[3\], got \[\]"),
     "no name": ("nets", 'expected "package.module:Net", got \'nets\''),
     "no package": ("no_such_package.nets:Net", "No module named 'no_such_package'"),
     "no class": ("math:Net", "has no attribute 'Net'"),
     "no function": ("math:pi", "expected a class or a function, got float"),
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@over("name", REFUSED)
 def test_what_would_break_a_guarantee_is_refused(name: str) -> None:
     make, message = REFUSED[name]
     with pytest.raises(UserMistake, match=message):
         described(TorchModule.of(make), Inputs(5, 1, {}), "f32")
 
 
-@pytest.mark.parametrize("told", [
+@over("told", [
     None, {"name": 3}, {"name": "a:b", "inputs": [0, 1, []]}, {"name": "a:b", "inputs": [3, 1, [["a", 2, 5]]]},
     {"parameters": []}, {"parameters": [["w", [2]], ["w", [2]]]}, {"parameters": [["w", [1 << 41]]]},
     {"parameters": [["w", [-1]]]}, {"counters": 7}, {"least_rows": 3},

@@ -18,6 +18,7 @@ from streamtrain.errors import UserMistake
 RULES = _native.state_rules()
 SHAPES = [(1,), (16,), (17, 1), (5, 13, 3), (0, 4), (2, 3, 4, 5), ()]
 LINE = _native.CACHE_LINE
+SLOTS = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
 
 
 def every_rule(reverse: bool = False) -> list[tuple[str, str, str, tuple[int, ...], str]]:
@@ -94,10 +95,7 @@ def test_a_lineage_begins_with_the_state_in_every_place() -> None:
 def test_a_process_that_attaches_finds_the_same_layout() -> None:
     specs = [spec for spec in every_rule() if not spec[2].startswith("moments")]
     layout = made(specs)
-    slots = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
-    arena = _native.Arena.create(
-        workers=2, averaging_frequency=1, slot_count=4, slot_layout=slots, state_layout=layout
-    )
+    arena = _native.Arena.create(workers=2, averaging_frequency=1, slot_count=4, slot_layout=SLOTS, state_layout=layout)
     there = _native.Arena.attach(os.dup(arena.descriptor))
 
     def told(of: _native.StateLayout) -> list[tuple[object, ...]]:
@@ -114,10 +112,7 @@ def test_what_cannot_be_laid_out_is_refused() -> None:
         made([("x", "g", "sum", (1,), "f32")])
     with pytest.raises(UserMistake, match="state block x: expected a name of its own"):
         made([("x", "g", rule, (1,)) for rule in itertools.islice(RULES, 2)])
-    layout = made([("x", "g", next(iter(RULES)), (1, 1, 1, 1, 1))])
-    slots = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
-    with pytest.raises(ValueError, match="too many axes: x"):
-        _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=slots, state_layout=layout)
-    layout = made([("x" * 96, "g", next(iter(RULES)), (1,))])
-    with pytest.raises(ValueError, match="word is too long: xxx"):
-        _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=slots, state_layout=layout)
+    for name, shape, message in (("x", (1,) * 5, "too many axes: x"), ("x" * 96, (1,), "word is too long: xxx")):
+        layout = made([(name, "g", next(iter(RULES)), shape)])
+        with pytest.raises(ValueError, match=message):
+            _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=SLOTS, state_layout=layout)

@@ -39,13 +39,11 @@ def meaning_of_learned(start: Array, values: Sequence[Array], weights: Sequence[
 
 
 def meaning_of_outer(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    """Of a parameter there is none of: see test_single_rules.py."""
+    """Leaves a block without a parameter as it is, and plateau one without scores: see test_single_rules.py."""
     return {"": start}
 
 
-def meaning_of_plateau(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    """Without scores nothing is evaluated: see test_single_rules.py."""
-    return {"": start}
+meaning_of_plateau = meaning_of_outer
 
 
 def meaning_of_local(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:

@@ -38,9 +38,7 @@ def constant(random: np.random.Generator) -> Array:
     return np.full(ROWS, 7.0)
 
 
-STREAMS = [
-    normal, flag_of_one_in_a_hundred, constant_then_varying, shifted_by_a_thousand_deviations, constant,
-]  # fmt: skip
+STREAMS = [normal, flag_of_one_in_a_hundred, constant_then_varying, shifted_by_a_thousand_deviations, constant]
 
 
 def trained(
@@ -72,6 +70,13 @@ def with_wrong_cell(stream: Callable[[np.random.Generator], Array], at: int) -> 
     return np.column_stack([clean, spoiled, random.normal(size=(ROWS, 2))])
 
 
+def assert_near(run: ArenaRun, column: int, expected: Array, rel: float = 0.05) -> None:
+    """Mean and deviation of a column are about those of these values."""
+    found = moments_of(run, column)
+    assert found["mean"] == pytest.approx(expected.mean(), rel=rel)
+    assert np.sqrt(found["squares"] / found["count"]) == pytest.approx(expected.std(), rel=rel)
+
+
 @over("at", [0, 20, 40, 5_000])
 @over("stream", STREAMS)
 def test_one_wrong_cell_moves_mean_and_deviation_by_less_than_a_twentieth(
@@ -79,12 +84,9 @@ def test_one_wrong_cell_moves_mean_and_deviation_by_less_than_a_twentieth(
 ) -> None:
     columns = with_wrong_cell(stream, at)
     run = trained(columns)
-    mean, deviation = columns[:, 0].mean(), columns[:, 0].std()
     for column in (0, 1):
-        found = moments_of(run, column)
-        assert found["count"] == ROWS
-        assert found["mean"] == pytest.approx(mean, rel=0.05)
-        assert np.sqrt(found["squares"] / ROWS) == pytest.approx(deviation, rel=0.05)
+        assert_near(run, column, columns[:, 0])
+        assert moments_of(run, column)["count"] == ROWS
     assert moments_of(run, 1)["outside"] >= 1 and moments_of(run, 1)["clipped"] >= 1
 
 
@@ -93,18 +95,14 @@ def test_the_moments_are_those_of_all_workers(workers: int) -> None:
     columns = with_wrong_cell(normal, 40)
     run = trained(columns, workers)
     for column in (0, 1):
-        found = moments_of(run, column)
-        assert found["mean"] == pytest.approx(columns[:, 0].mean(), rel=0.02)
-        assert np.sqrt(found["squares"] / found["count"]) == pytest.approx(columns[:, 0].std(), rel=0.02)
+        assert_near(run, column, columns[:, 0], rel=0.02)
 
 
 def test_a_shift_counts_from_its_first_round_on() -> None:
     random = np.random.default_rng(3)
     columns = random.normal(size=(6_016, 4))
     columns[6_000:, 0] += 1_000  # one round
-    found = moments_of(trained(columns), 0)
-    assert found["mean"] == pytest.approx(columns[:, 0].mean(), rel=0.05)
-    assert np.sqrt(found["squares"] / found["count"]) == pytest.approx(columns[:, 0].std(), rel=0.05)
+    assert_near(trained(columns), 0, columns[:, 0])
 
 
 def test_a_wrong_cell_alone_in_its_round_is_held_back_too() -> None:
@@ -116,10 +114,7 @@ def test_a_wrong_cell_alone_in_its_round_is_held_back_too() -> None:
 
 def test_what_was_wrong_from_the_start_is_outnumbered() -> None:
     columns = with_wrong_cell(normal, 0)[:2_000]
-    run = trained(columns, first=1)
-    found = moments_of(run, 1)
-    assert found["mean"] == pytest.approx(columns[:, 0].mean(), rel=0.05)
-    assert np.sqrt(found["squares"] / found["count"]) == pytest.approx(columns[:, 0].std(), rel=0.05)
+    assert_near(trained(columns, first=1), 1, columns[:, 0])
 
 
 def test_without_a_clip_every_value_counts_and_none_is_cut() -> None:
@@ -131,10 +126,8 @@ def test_without_a_clip_every_value_counts_and_none_is_cut() -> None:
 
 
 def test_the_model_sees_at_most_the_clip_and_clips_are_counted() -> None:
-    random = np.random.default_rng(5)
-    columns = random.normal(size=(4_000, 4))
-    plain = trained(columns, clip=2.5)
-    share = moments_of(plain, 0)["clipped"] / 4_000
+    columns = np.random.default_rng(5).normal(size=(4_000, 4))
+    share = moments_of(trained(columns, clip=2.5), 0)["clipped"] / 4_000
     assert share == pytest.approx(0.0124, abs=0.004)   # of a normal distribution, beyond 2.5 deviations
 
 

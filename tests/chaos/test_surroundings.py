@@ -26,25 +26,19 @@ HERE = Path(__file__).parent
 HOUR_S = 3600
 
 
-@pytest.fixture
-def shim(kept_build: Callable[..., Path]) -> Path:
-    """The library that sets the clock of a process."""
-    if shutil.which("g++") is None:
-        pytest.skip("needs g++")
-
-    def make(folder: Path) -> None:
-        source, library = str(HERE / "clock_shim.cpp"), str(folder / "shim.so")
-        subprocess.run(["g++", "-O1", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
-
-    return kept_build("clock_shim", ["tests/chaos"], make) / "shim.so"
-
-
 def publishes(trainer: Trainer, rows: int) -> None:
     assert trainer.wait("published", rows=rows, timeout_s=HANG_S), trainer.errors()
 
 
 @pytest.mark.full
-def test_the_clock_is_set_back_and_forward(kafka, tmp_path: Path, shim: Path) -> None:
+def test_the_clock_is_set_back_and_forward(kafka, tmp_path: Path, kept_build: Callable[..., Path]) -> None:
+    def make(folder: Path) -> None:
+        source, library = str(HERE / "clock_shim.cpp"), str(folder / "shim.so")
+        subprocess.run(["g++", "-O1", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    shim = kept_build("clock_shim", ["tests/chaos"], make) / "shim.so"
     clock = tmp_path / "clock"
     clock.write_bytes(struct.pack("<q", 0))
     job = LiveJob(kafka, tmp_path, max_dead_letter_share=1.0)

@@ -25,26 +25,25 @@ EVENTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    with TrainView(Output(False), "flights") as view:
+def viewed(*arguments: Any) -> None:
+    with TrainView(*arguments) as view:
         for event in EVENTS:
             view(event)
-    written = capsys.readouterr()
-    assert written.out == ""
-    assert written.err.splitlines() == [
+
+
+def test_events_are_lines_for_people_logs_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    viewed(Output(False), "flights")
+    lines = [
         "resuming flights at snapshot 812, 3.4 M rows",
         "3,400,010 rows, 0/s, snapshot 813, log_loss 0.2500 (constant 0.5000), auc 0.8750",
         "flights: snapshot 813, 3,400,010 rows, 3 rows dead lettered",
     ]
-
-
-def test_where_logs_are_json_its_lines_are_logs(capsys: pytest.CaptureFixture[str]) -> None:
-    said: list[str] = []
-    with TrainView(Output(False), "flights", said.append) as view:
-        for event in EVENTS:
-            view(event)
-    assert len(said) == 3 and said[0] == "resuming flights at snapshot 812, 3.4 M rows"
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in lines))
+    logs: list[str] = []
+    viewed(Output(False), "flights", logs.append)
+    assert logs == lines and capsys.readouterr() == ("", "")
+    viewed(Output(True), "flights")
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == EVENTS
 
 
 WHY = "early stopping, no_improvement: 2 evaluations were not better than 0.3; the best is snapshot 7, log_loss 0.3"
@@ -66,13 +65,6 @@ def test_an_event_is_a_line(capsys: pytest.CaptureFixture[str], name: str, event
     with TrainView(Output(False), name) as view:
         view({"event": "started", **event})
     assert capsys.readouterr().err == f"{text}\n"
-
-
-def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    with TrainView(Output(True), "flights") as view:
-        for event in EVENTS:
-            view(event)
-    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == EVENTS
 
 
 @pytest.mark.parametrize(

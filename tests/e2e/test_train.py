@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
+import psutil
 import pytest
 
+from streamtrain.checks.replay import replay
+from streamtrain.checks.verify import verify
+from streamtrain.clients.dead_letters import dead_rows, read_dead_letters
+from streamtrain.errors import UserMistake
+from streamtrain.files.found import found_files
 from streamtrain.kafka.round_logs import round_logs
+from streamtrain.run.cores import shown, usable_cores
 from streamtrain.topics.manifest import Counts
 from streamtrain.topics.rounds import first_chain
 from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import Message, job_topics
-from tests.e2e.harness import LiveJob, rows
+from tests.e2e.harness import LiveJob, Running, rows
 from tests.e2e.test_gaps import delete
 from tests.e2e.threaded import rows_after, trained
+from tests.fitting.test_files import written
 
 
 @pytest.mark.parametrize("workers", [1, 3])  # two: in every sink
@@ -196,3 +207,202 @@ def test_a_damaged_newest_snapshot_is_refused_and_fresh_goes_on_above_it(
     job.produce(100, seed=1)
     assert rows_after(job.path) == 600
     assert rows_after(job.path, restore=before.version) == before.rows_seen
+
+
+# -- train.affinity: cores of one's own -------------------------------------------------------------------------------
+
+GIVEN = {"partitions": 1, "round_interval": "off", "batch_rows": 1_000, "workers": 2}
+
+
+def live(kafka: Any, folder: Path, train: str = "", **settings: Any) -> LiveJob:
+    return LiveJob(kafka, folder, **{**GIVEN, **settings}, averaging_frequency=f"2\n{train}")
+
+
+def workers_of(running: Running) -> list[psutil.Process]:
+    return [process for process in running.children() if process.name().startswith("worker")]
+
+
+def allowed(process: psutil.Process) -> set[str]:
+    """Returns the lists of cores that its threads may use."""
+    files = Path(f"/proc/{process.pid}/task").glob("*/status")
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    return {line.split()[1] for line in lines if line.startswith("Cpus_allowed_list")}
+
+
+@pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
+@pytest.mark.parametrize(
+    "affinity", [pytest.param("auto", marks=pytest.mark.full), "lists", pytest.param("off", marks=pytest.mark.full)]
+)
+def test_workers_run_on_their_cores(kafka: Any, tmp_path: Path, affinity: str) -> None:
+    """A worker that is killed gets them again; the others keep all that there are."""
+    first, second, *_ = usable_cores()
+    told = f"{second};{first}" if affinity == "lists" else affinity
+    own = {"auto": [{str(first)}, {str(second)}], "lists": [{str(second)}, {str(first)}]}
+    everything = {shown(usable_cores())}
+    threads = 2 if affinity == "lists" else 1
+    job = live(kafka, tmp_path, f'threads_per_worker = {threads}\naffinity = "{told}"')
+    job.produce(5_000)
+    running = job.start("train")
+    running.wait_rows(4_000)
+    workers = workers_of(running)
+    assert [allowed(each) for each in workers] == own.get(affinity, [everything] * 2)
+    assert all(each.num_threads() >= threads for each in workers)
+    others = [each for each in running.children() if each not in workers]
+    assert len(others) == 2 and all(allowed(each) == everything for each in others)
+    workers[0].kill()
+    running.wait_event("worker_died")
+    job.produce(4_000, seed=1)
+    running.wait_rows(8_000)
+    found = [allowed(each) for each in workers_of(running)]
+    assert sorted(found, key=min) == sorted(own.get(affinity, [everything] * 2), key=min)
+    assert running.end() == 0
+
+
+def test_cores_that_are_not_there_end_a_start_with_2(kafka: Any, tmp_path: Path) -> None:
+    missing = max(os.cpu_count() or 1, usable_cores()[-1] + 1)
+    job = live(kafka, tmp_path, f'affinity = "{usable_cores()[0]};{missing}"')
+    for command in (("train", "--until-end"), ("check",)):
+        ended = job.here(*command)  # a start is refused before it has a process
+        assert ended.returncode == (2 if command[0] == "train" else 1)
+        told = f"train.affinity: expected for worker 1 cores that this process may use ({shown(usable_cores())})"
+        assert told in " ".join((ended.stdout + ended.stderr).split()), ended.stderr
+
+
+# -- `train --files`: rows of files trained exactly once, whatever dies, to the bits of the same rows on a topic ------
+
+ROWS = 6000
+BAD = (0, 1500, 3999)  # rows of the first file
+
+
+def files_of(folder: Path, seed: int = 0, count: int = ROWS) -> list[str]:
+    """Two files of different forms, with some rows that cannot be used."""
+    given = list(rows(count, seed))
+    first, second = given[: count * 2 // 3], given[count * 2 // 3 :]
+    spoilt = [{**row, "x1": "bad"} if number in BAD else row for number, row in enumerate(first)]
+    folder.mkdir(exist_ok=True)
+    lines = folder / "b.jsonl"
+    lines.write_text("".join(f"{json.dumps(row)}\n" for row in second))
+    return [written(folder / "a.csv", spoilt), str(lines)]
+
+
+def flags(*files: str) -> list[str]:
+    return [each for path in files for each in ("--files", path)]
+
+
+def checked(job: LiveJob, files: Sequence[str], start: int = 1) -> dict[str, Any]:
+    """Passes of verify and replay with these files; how many rows became what."""
+    found = found_files(files)
+    report = verify(job.job, files=found)
+    assert report.ok, "\n".join(report.lines())
+    assert not [each for check in report.checks for each in check.not_checkable if "--files" in each]
+    assert verify(job.job, fast=True, files=found).ok
+    again = replay(job.job, start, files=found)
+    assert again.ok, "\n".join(again.lines())
+    return report.as_dict()["rows"]
+
+
+@pytest.mark.full
+def test_files_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> None:
+    states = []
+    for from_files in (True, False):
+        job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", keep=50)
+        files = files_of(tmp_path / "data")
+        if from_files:
+            events = job.train("--files", str(tmp_path / "data" / "*"))
+            assert next(event for event in events if event["event"] == "started")["origin_rows"] == ROWS
+            assert checked(job, files) == {"trained": ROWS - len(BAD), "dead_lettered": len(BAD), "filtered": 0}
+            letters = [found.letter for found in read_dead_letters(job.job)]
+            assert [letter.offset + each.row_from for letter in letters for each in letter.rows] == list(BAD)
+            assert [row["x1"] for letter in letters for row in dead_rows(job.job, letter).rows] == ["bad"] * len(BAD)
+            (gone,) = dead_rows(job.job, replace(letters[0], value=None)).refused
+            assert "its rows are those of a file" in gone
+            assert json.loads(job.here("status", "--json").stdout)["lag"] == 0
+            assert {letter.topic for letter in letters} == {f"a.csv@{found_files(files)[0].digest}"}
+        else:
+            done = job.here("produce", *(each for path in files for each in ("--input", path)), "-q")
+            assert done.returncode == 0, done.stderr
+            job.train("--until-end")
+        newest = job.newest()
+        states.append((newest.model, newest.trainer, newest.manifest.counts))
+    assert states[0] == states[1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("failpoint", ["ingest.consumed=3", "ingest.after_slot=99", "coordinator.after_commit=3"])
+def test_killed_at_a_failpoint(kafka: Any, tmp_path: Path, failpoint: str) -> None:
+    job = LiveJob(kafka, tmp_path, publish_interval="50ms", keep=50)
+    files = files_of(tmp_path, count=5 * ROWS)
+    events = job.train(*flags(*files), failpoints=failpoint)
+    assert "restarting" in [event["event"] for event in events]
+    assert checked(job, files)["trained"] == 5 * ROWS - len(BAD)
+
+
+@pytest.mark.full
+def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
+    """Killed as a whole and gone on; more files behind them; the topic; other files; and back to the topic."""
+    job = LiveJob(kafka, tmp_path, publish_interval="50ms", keep=200)
+    files = files_of(tmp_path / "data", count=60_000)
+    given = flags(*files)
+    assert job.train(*given, "--max-rows", "5003")[-1]["rows"] == 5003
+    first, second = job.newest().manifest.positions.partitions
+    assert first.row > 0 and first.offset + first.row == 5003 + len(BAD) and second == (0, 0)
+    told = job.command("train", "--until-end").stderr
+    assert "has read it up to row 5,006 of 40,000" in told and "got no --files" in told
+    mended = written(tmp_path / "a.csv", list(rows(7)))
+    told = job.command("train", "--files", mended).stderr
+    assert f"got {mended} with the digest" in told and found_files(files)[0].digest in told
+    running = job.start("train", *given)
+    running.wait_rows(9_000)
+    running.end(signal.SIGKILL)
+    assert job.newest().manifest.rows_seen >= 9_000
+    added = written(tmp_path / "c.csv", list(rows(100, 1)))
+    events = job.train(*flags(*files, added))
+    assert events[-1]["rows"] == 60_100 - len(BAD)
+    events = job.train(*flags(*files, added))
+    assert events[-1]["rows"] == 60_100 - len(BAD)  # nothing is left to train
+    job.produce(500)
+    assert job.train("--until-end")[-1]["rows"] == 60_600 - len(BAD)
+    assert "has read the file with the digest" in job.command("train", "--files", added).stderr
+    other = written(tmp_path / "d.csv", list(rows(50, 2)))
+    assert job.train("--files", other)[-1]["rows"] == 60_650 - len(BAD)
+    job.produce(10)
+    assert job.train("--until-end")[-1]["rows"] == 60_660 - len(BAD)
+    assert checked(job, [other, *files, added])["trained"] == 60_660 - len(BAD)
+    report = verify(job.job)
+    left = [each for check in report.checks for each in check.not_checkable]
+    assert report.ok and any("give them with --files" in each for each in left)
+    with pytest.raises(UserMistake, match=r"a.csv: expected the file with the digest [0-9a-f]{64}, got .*a.csv with"):
+        verify(job.job, files=found_files([mended]))
+    with pytest.raises(UserMistake, match=r"a.csv: expected the file with the digest"):
+        replay(job.job, 1, files=found_files([mended]))
+
+
+def test_files_are_checked_and_trained_without_a_topic(kafka: Any, tmp_path: Path) -> None:
+    """Each row once though ingest dies."""
+    job = LiveJob(kafka, tmp_path, partitions=1, publish_interval="50ms")
+    delete(job)
+    files = files_of(tmp_path / "data")
+    given = flags(*files)
+
+    def found(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+        done = job.here("check", "--json", *arguments)
+        told: dict[str, list[dict[str, str]]] = {}
+        for finding in json.loads(done.stdout)["findings"]:
+            told.setdefault(finding["what"], []).append(finding)
+        return done.returncode, told
+
+    code, told = found()
+    assert code == 1 and f"not there: {job.records}" in told["topics"][0]["text"]
+    code, told = found(*given)
+    assert code == 0 and f"{job.records} is not there, and files are trained without it" in told["topics"][0]["text"]
+    assert told["files"][0]["text"] == f"2 files, {ROWS:,} rows"
+    assert "1,000 rows of files: 999 trained, 1 dead" in told["records"][0]["text"]
+    assert "x1: expected number" in told["records"][1]["text"]
+    events = job.train(*given, "--max-rows", "5003", failpoints="ingest.consumed=3")
+    assert "restarting" in [event["event"] for event in events] and events[-1]["rows"] == 5003
+    assert checked(job, files)["trained"] == 5003
+    code, told = found()
+    assert code == 0 and "`check --files` says" in told["snapshot"][0]["text"]
+    code, told = found("--files", files[1])
+    assert code == 1 and "expected the file" in told["snapshot"][0]["text"] and "digest" in told["snapshot"][0]["text"]
+    assert found(*given, "--sample", "0")[0] == 0

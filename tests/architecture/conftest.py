@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +14,6 @@ pytest.register_assert_rewrite(
     *(f"tests.architecture.{name}" for name in ("imports", "lists", "shipped", "size", "trust"))
 )
 PACKAGE_FOLDERS = ("streamtrain/", "compute/", "topics/")
-
-
-@pytest.fixture(scope="session")
-def root() -> Path:
-    """The checkout."""
-    return ROOT
 
 
 @pytest.fixture(scope="session")

@@ -72,11 +72,6 @@ def imported(trees: dict[str, ast.Module]) -> set[str]:
     return found
 
 
-def entries() -> set[str]:
-    """The modules registries find by their folder."""
-    return {f"{registry.package}.{name}" for registry in registries().values() for name in registry.names()}
-
-
 @functools.cache
 def named(tree: ast.AST) -> dict[str, bool]:
     """The names that a tree uses, except a definition's own within it, and whether it does more than set them."""
@@ -95,7 +90,6 @@ def named(tree: ast.AST) -> dict[str, bool]:
 
 
 def names_in(node: ast.AST) -> list[str]:
-    """The names in one node."""
     if isinstance(node, ast.Name):
         return [node.id]
     if isinstance(node, ast.Attribute):
@@ -127,15 +121,11 @@ def defined(body: list[ast.stmt], inside: str = "") -> Iterator[tuple[str, str]]
                     yield from ((inside + each.id, each.id) for each in ast.walk(target) if isinstance(each, ast.Name))
 
 
-def is_public(shown: str) -> bool:
-    """A member of what other programs import from `streamtrain`."""
-    return shown.partition(".")[0] in streamtrain._HOMES and "._" not in shown
-
-
 def test_every_module_is_imported_by_the_product(package_trees: dict[str, ast.Module]) -> None:
     homes = set(streamtrain._HOMES.values())
     packages = {name for name in package_trees if any(other.startswith(f"{name}.") for other in package_trees)}
-    known = imported(package_trees) | entries() | homes | packages
+    entries = {f"{registry.package}.{name}" for registry in registries().values() for name in registry.names()}
+    known = imported(package_trees) | entries | homes | packages
     left = [
         name for name in package_trees
         if name not in known and not name.endswith("__main__") and not name.startswith("streamtrain.integrations.")
@@ -161,7 +151,9 @@ def test_what_is_defined_is_named_by_the_product(package_trees: dict[str, ast.Mo
         for module, tree in package_trees.items()
         if not module.startswith("streamtrain.integrations.")  # called by its package
         for shown, name in defined(tree.body)
-        if name not in known and not name.startswith(("__", *CALLED_BY_NAME)) and not is_public(shown)
+        if name not in known and not name.startswith(("__", *CALLED_BY_NAME))
+        # a member of what other programs import from `streamtrain`
+        if shown.partition(".")[0] not in streamtrain._HOMES or "._" in shown
     }
     expected = allowed(DEFINED_FOR_A_REASON)
     assert {each for each in unused if each[1] not in expected} == set()

@@ -27,7 +27,6 @@ def test_functions_are_short(python_trees):
 
 
 def lines_of(names):
-    """The lines of files, by their places."""
     return {f"{name}:{at}": line for name in names for at, line in enumerate(text(name).splitlines(), 1)}
 
 

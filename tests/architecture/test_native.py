@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import enum
 import re
+from typing import Any
+
+import pytest
 
 from streamtrain import _native
 from tests.architecture.sources import text
@@ -19,10 +22,8 @@ CONTROL = re.compile(r"\bcontrol\(\)")
 FILLED_BY_HAND = re.compile(r"\bmake_decoder\(|\bclear_behind\(|\bRowSink\s+\w+\s*[{=;]|\bRowSink\s*\{")
 
 
-def sources(tracked: list[str], folder: str = "") -> dict[str, str]:
-    names = [name for name in tracked if name.startswith(f"native/{folder}") and name.endswith((".h", ".cpp"))]
-    assert names
-    return {name: text(name) for name in names}
+def sources(tracked: list[str]) -> dict[str, str]:
+    return {name: text(name) for name in tracked if name.startswith("native/") and name.endswith((".h", ".cpp"))}
 
 
 def test_includes_go_down(tracked: list[str]) -> None:
@@ -38,21 +39,18 @@ def test_every_folder_has_its_place(tracked: list[str]) -> None:
     assert {name.split("/")[1] for name in tracked if re.match(r"native/\w+/", name)} == set(ORDER)
 
 
-def test_bindings_write_no_shared_word(tracked: list[str]) -> None:
-    assert [name for name, code in sources(tracked, "bindings/").items() if WORDS.search(code)] == []
-
-
-def test_the_rings_words_are_reached_through_its_ends(tracked: list[str]) -> None:
-    """Who may write which word is said once, in ring/words.h; everybody else asks an end."""
-    reaching = [name for name, code in sources(tracked).items() if CONTROL.search(code)]
-    assert [name for name in reaching if not name.startswith("native/ring/")] == []
-
-
-def test_only_the_batch_filler_turns_rows_into_slots(tracked: list[str]) -> None:
-    """Nobody else decodes, has a sink or clears behind rows."""
-    others = {name: code for name, code in sources(tracked).items() if not name.startswith("native/decode/")}
-    assert len(others) > 50
-    assert [name for name, code in others.items() if FILLED_BY_HAND.search(code)] == []
+@pytest.mark.parametrize(
+    ("pattern", "is_its_place"),
+    [
+        (WORDS, lambda name: not name.startswith("native/bindings/")),
+        (CONTROL, lambda name: name.startswith("native/ring/")),  # who may write which word is in ring/words.h alone
+        (FILLED_BY_HAND, lambda name: name.startswith("native/decode/")),  # the batch filler turns rows into slots
+    ],
+    ids=["a shared word is written", "the ring's words are reached", "rows are decoded"],
+)
+def test_a_thing_is_done_in_its_place(tracked: list[str], pattern: re.Pattern[str], is_its_place: Any) -> None:
+    doing = [name for name, code in sources(tracked).items() if pattern.search(code)]
+    assert doing and [name for name in doing if not is_its_place(name)] == []
 
 
 def test_settings_of_librdkafka_are_in_the_native_table_alone(tracked: list[str]) -> None:

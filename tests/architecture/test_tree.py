@@ -7,7 +7,7 @@ import re
 from golden_messages import golden_file
 
 from streamtrain.topics.topic import all_topics
-from tests.architecture.sources import text
+from tests.architecture.sources import ROOT, text
 
 TOP_LEVEL = {
     ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs",
@@ -22,40 +22,39 @@ MACHINE = re.compile(
 )
 
 
-def test_the_top_level(root, tracked):
+def test_the_top_level(tracked):
     entries = {name.split("/")[0] for name in tracked}
     assert entries - TOP_LEVEL == set()
 
 
-def test_compute_and_topics_are_links_into_the_package(root):
+def test_compute_and_topics_are_links_into_the_package():
     for name in ("compute", "topics"):
-        link = root / "streamtrain" / name
-        assert link.is_symlink()
-        assert str(link.readlink()) == f"../{name}"
+        link = ROOT / "streamtrain" / name
+        assert link.is_symlink() and str(link.readlink()) == f"../{name}"
 
 
-def test_no_file_knows_this_machine(root, tracked):
+def test_no_file_knows_this_machine(tracked):
     found = []
     for name in tracked:
-        if MACHINE.search(text(name)) or str(root) in text(name):
+        if MACHINE.search(text(name)) or str(ROOT) in text(name):
             lines = enumerate(text(name).splitlines(), 1)
-            found += [f"{name}:{number} {line}" for number, line in lines if MACHINE.search(line) or str(root) in line]
+            found += [f"{name}:{number} {line}" for number, line in lines if MACHINE.search(line) or str(ROOT) in line]
     assert found == []
 
 
-def test_no_large_files(root, tracked):
-    sizes = {name: (root / name).stat().st_size for name in tracked}
+def test_no_large_files(tracked):
+    sizes = {name: (ROOT / name).stat().st_size for name in tracked}
     assert {name: size for name, size in sizes.items() if size > LARGEST_BYTES} == {}
 
 
-def test_every_topic_of_ours_has_golden_messages(root):
+def test_every_topic_of_ours_has_golden_messages():
     ours = {key for key, topic in all_topics().items() if topic.owned}
-    found = {path.name.split(".")[0] for path in (root / "tests" / "golden").glob("*.messages.jsonl")}
+    found = {path.name.split(".")[0] for path in (ROOT / "tests" / "golden").glob("*.messages.jsonl")}
     assert found == ours
     assert [key for key in ours if not golden_file(key).exists()] == []
 
 
-def test_readme_states_the_set_up_that_continuous_integration_runs(root):
-    readme = (root / "README.md").read_text().splitlines()
+def test_readme_states_the_set_up_that_continuous_integration_runs():
+    readme = (ROOT / "README.md").read_text().splitlines()
     assert "python -m venv .venv && .venv/bin/pip install '.[demo]' && .venv/bin/streamtrain demo" in readme
     assert "python -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest" in readme

@@ -1,4 +1,4 @@
-"""Bodies of JSON to the JSON of answers, natively: the forms, what is malformed, and what is too much."""
+"""Bodies of JSON to the JSON of answers, natively: the forms, malformed bodies, and answers that are too large."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from given_outputs import echo_plan
-from publisher import example_manifest
+from served_http import ROW
 from small_model import FLIGHTS, SmallModel
 
 from streamtrain import _native
@@ -16,20 +16,9 @@ from streamtrain._native import BodyForm
 from streamtrain.clients.scorer import BATCH_ROWS
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
-from streamtrain.columns.served import Served
 from streamtrain.serving.model import BodyAnswer, HttpScorer
 from streamtrain.serving.predicting import predicted
-
-ROW: dict[str, Any] = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
-MOST = 1 << 20
-
-
-def scorer_of(model: SmallModel, seed: int = 3, most: int = MOST) -> HttpScorer:
-    manifest = example_manifest(seed, model_spec=model.spec, schema=model.schema.to_dict())
-    return HttpScorer(Served.of(manifest, b"d" * 32, model.payload(seed)), most)
-
-
-SCORER = scorer_of(SmallModel.make())
+from tests.serving.conftest import SCORER, scorer_of
 
 
 def answer(body: Any, scorer: HttpScorer = SCORER, released: bool = False) -> tuple[Any, BodyAnswer]:
@@ -38,29 +27,17 @@ def answer(body: Any, scorer: HttpScorer = SCORER, released: bool = False) -> tu
     return json.loads(found.text), found
 
 
-def refused(body: bytes) -> dict[str, Any]:
-    document, found = answer(body)
-    assert (found.form, found.rows, found.errors) == (BodyForm.BROKEN, 0, 1), found
-    error: dict[str, Any] = document["error"]
-    return error
-
-
 @pytest.mark.parametrize("count", [0, 1, 2, BATCH_ROWS, BATCH_ROWS + 1, 3 * BATCH_ROWS])
 @pytest.mark.parametrize("released", [False, True])
 def test_rows_are_answered_as_a_program_is(count: int, released: bool) -> None:
     rows = [{**ROW, "hour": at % 24, "carrier": f"C{at % 40}"} for at in range(count)]
-    assert answer(rows, released=released)[0] == SCORER.predict(rows)
+    expected = SCORER.predict(rows)
+    assert answer(rows, released=released)[0] == expected
     if count:
         columns = {name: [row[name] for row in rows] for name in ROW}
-        assert answer(columns, released=released)[0] == SCORER.predict(rows)
+        assert answer(columns, released=released)[0] == expected
         lines = b"\n".join(json.dumps(row).encode() for row in rows)
-        wanted = SCORER.predict(rows) if count > 1 else SCORER.predict(rows[0])
-        assert answer(lines, released=released)[0] == wanted
-
-
-def test_one_row_is_an_object() -> None:
-    document, found = answer(ROW)
-    assert document == SCORER.predict(ROW) and found[1:] == (BodyForm.ROW, 1, 0)
+        assert answer(lines, released=released)[0] == (expected if count > 1 else expected[0])
 
 
 def test_a_bad_row_has_its_error_in_its_place() -> None:
@@ -86,7 +63,9 @@ BROKEN = (
 
 @pytest.mark.parametrize("body", BROKEN, ids=range(len(BROKEN)))
 def test_a_body_that_is_no_json_is_broken_as_a_whole(body: bytes) -> None:
-    error = refused(body)
+    document, found = answer(body)
+    assert (found.form, found.rows, found.errors) == (BodyForm.BROKEN, 0, 1), found
+    error = document["error"]
     assert "expected " in error["reason"] or "deeper than 256" in error["reason"]
     assert error["where"].startswith("body")
 
@@ -103,9 +82,11 @@ def test_a_row_that_cannot_be_used_is_one_error(body: bytes) -> None:
     assert json.loads(found.text.decode()) == document
 
 
-def test_what_the_job_does_not_name_is_passed_over() -> None:
+def test_one_row_is_an_object_and_unknown_fields_are_ignored() -> None:
     more = {"unknown": {"deep": [1, {"x": None}]}, "late": "anything", "\u00e9": 1}
-    assert answer({**ROW, **more})[0] == SCORER.predict(ROW)
+    for row in (ROW, {**ROW, **more}):
+        document, found = answer(row)
+        assert document == SCORER.predict(ROW) and found[1:] == (BodyForm.ROW, 1, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -135,7 +116,7 @@ def test_an_answer_that_is_too_large_is_refused() -> None:
 def test_predictions_that_are_not_finite_are_errors() -> None:
     schema = Schema.from_columns({"a": {}, "y": {"role": "label"}}, "mean_squared_error").for_requests()
     plan, layout = echo_plan(schema, overflow=100)
-    scorer = _native.BodyScorer(plan, native_plan(schema, layout), [("", plan.width, [])], MOST)
+    scorer = _native.BodyScorer(plan, native_plan(schema, layout), [("", plan.width, [])], 1 << 20)
     text, form, rows, errors = scorer.score(b"[[1],[1000],[2],[3],[1000],[4]]", False)
     assert (form, rows, errors) == (BodyForm.ROWS, 4, 2)
     document = json.loads(text)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import urllib.error
-import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import httpx
 from prediction_bench import Bench
+from prometheus_client.parser import text_string_to_metric_families
 from publisher import Publisher
 from served_http import ROW, job_file, serving
 from served_model import ServedModel
@@ -44,24 +45,21 @@ class Predicting:
     def logs(self) -> list[Any]:
         return [json.loads(line) for line in self.log.read_text().splitlines(True) if line.endswith("\n")]
 
-    def get(self, path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, ""
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=60)
 
     def is_ready(self) -> bool:
-        return self.get("/ready")[0] == 200
+        return self.get("/ready").status_code == 200
 
-    def values(self) -> dict[str, float]:
-        lines = [line for line in self.get("/metrics")[1].splitlines() if not line.startswith("#")]
-        found = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
-        return {name.replace('{job="outage"}', ""): value for name, value in found.items()}
+    def values(self) -> Counter[str]:
+        found = Counter[str]()
+        for family in text_string_to_metric_families(self.get("/metrics").text):
+            for sample in family.samples:
+                found[sample.name] += sample.value
+        return found
 
     def lag(self) -> float:
-        """Of all partitions."""
-        return sum(value for name, value in self.values().items() if name.startswith("streamtrain_lag_offsets"))
+        return self.values()["streamtrain_lag_offsets"]
 
 
 def test_all_go_on_with_what_they_have_and_with_newer_ones_then(private_kafka: Any, tmp_path: Path) -> None:

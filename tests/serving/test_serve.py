@@ -1,4 +1,4 @@
-"""`streamtrain serve` on a real Kafka: ready, swapped while it answers, refused as told, drained."""
+"""`streamtrain serve` on a real Kafka: ready, swapped while it answers, refused, drained."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,18 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
+def published(kafka: Any, folder: Path) -> tuple[str, Path]:
+    """The name and the file of a job with a snapshot."""
+    name = kafka.fresh_name("served")
+    MODEL.put(Publisher(kafka.bootstrap, name), 1, created_ms=now_ms())
+    return name, job_file(folder, name, kafka.bootstrap)
+
+
 @pytest.fixture(scope="module")
 def flights(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """A server of a published job that tests leave running, and the job."""
-    name = kafka.fresh_name("served")
-    MODEL.put(Publisher(kafka.bootstrap, name), 1, created_ms=now_ms())
-    with serving(
-        job_file(tmp_path_factory.mktemp("serve"), name, kafka.bootstrap),
-        options=("--most-bytes", "1000000", "--most-requests", "8"),
-    ) as server:
+    name, path = published(kafka, tmp_path_factory.mktemp("serve"))
+    with serving(path, options=("--most-bytes", "1000000", "--most-requests", "8")) as server:
         server.wait_ready()
         yield server, name
 
@@ -111,12 +115,6 @@ def no_answer_mixes(server: Served, name: str, publisher: Publisher) -> None:
     assert len({value for values in seen.values() for value in values}) == len(seen) == 11
 
 
-def test_what_one_process_takes_is_told(flights: tuple[Served, str]) -> None:
-    found = flights[0].taken()
-    assert found.keys() == {"serve"}
-    assert found["serve"]["cpu_seconds_total"] > 0.1 and found["serve"]["pss_bytes"] > 1 << 20
-
-
 @pytest.mark.full
 def test_tritons_client(flights: tuple[Served, str]) -> None:
     triton = pytest.importorskip("tritonclient.http")
@@ -149,9 +147,8 @@ def test_forms_of_bodies_and_what_is_refused(flights: tuple[Served, str]) -> Non
     server, name = flights
     path = f"/predict/{name}"
     alone = server.post(path, ROW).json()["prediction"]
-    assert server.post(path, {key: [value] * 3 for key, value in ROW.items()}).json()["predictions"] == [
-        {"prediction": alone}
-    ] * 3
+    columns = {key: [value] * 3 for key, value in ROW.items()}
+    assert server.post(path, columns).json()["predictions"] == [{"prediction": alone}] * 3
     many = server.post(path, [ROW, {**ROW, "hour": "x"}])
     assert many.status_code == 200 and many.json()["predictions"][0] == {"prediction": alone}
     assert many.json()["predictions"][1]["error"]["path"] == "$[1].hour"
@@ -166,34 +163,31 @@ def test_forms_of_bodies_and_what_is_refused(flights: tuple[Served, str]) -> Non
     assert server.post(path, ROW).json()["prediction"] == alone
 
 
-def test_bodies_of_100_mb(flights: tuple[Served, str]) -> None:
+def test_bodies_that_are_too_large(flights: tuple[Served, str]) -> None:
     server, name = flights
     peak = psutil.Process(server.process.pid).memory_info().rss
     whole = server.post(f"/predict/{name}", b"[" + b" " * 100_000_000)
     assert whole.status_code == 413 and "at most 1,000,000 bytes" in whole.json()["error"]
     with server.connect() as client:  # in chunks: nobody has said how much there is
         client.sendall(HEAD % name.encode() + b"transfer-encoding: chunked\r\n\r\n")
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):
             for _ in range(100):
                 client.sendall(b"%x\r\n" % 1_000_000 + b" " * 1_000_000 + b"\r\n")
-        except (BrokenPipeError, ConnectionResetError):
-            pass
         assert b"HTTP/1.1 413" in answered(client)
     assert psutil.Process(server.process.pid).memory_info().rss - peak < 50_000_000
-    assert server.post(f"/predict/{name}", ROW).status_code == 200
-
-
-def test_a_client_that_sends_all_before_it_reads_is_told_why(flights: tuple[Served, str]) -> None:
-    """To end the connection at once would break its sending."""
-    server, name = flights
-    with server.connect() as client:
+    with server.connect() as client:  # all is sent before it reads: to end the connection at once would break that
         client.sendall(HEAD % name.encode() + b"content-length: 20000000\r\n\r\n" + b" " * 20_000_000)
         assert answered(client).startswith(b"HTTP/1.1 413")
+    with server.connect() as client:  # refused by its head alone
+        client.sendall(HEAD % name.encode() + b"expect: 100-continue\r\ncontent-length: 1000000000000\r\n\r\n")
+        found = answered(client)
+        assert found.startswith(b"HTTP/1.1 413") and b"100 Continue" not in found
+    assert server.post(f"/predict/{name}", ROW).status_code == 200
 
 
 def test_hostile_paths_leave_the_log_whole(flights: tuple[Served, str]) -> None:
     server, name = flights
-    path = '/predict/%22,%22x%22:1%0a{%22level%22:%22error%22}%00%1b[2J'
+    path = "/predict/%22,%22x%22:1%0a{%22level%22:%22error%22}%00%1b[2J"
     assert server.post(path, ROW).status_code == 404
     assert server.get("/%0a%22").status_code == 404
     wait_for(lambda: any(line.get("path") == '/\n"' for line in server.lines()))
@@ -202,14 +196,6 @@ def test_hostile_paths_leave_the_log_whole(flights: tuple[Served, str]) -> None:
     figures = server.get("/metrics").text.splitlines()
     labels = {line.partition("{")[2].partition("}")[0] for line in figures if line.startswith("streamtrain_requests_")}
     assert labels == {f'job="{name}"', 'job=""'}
-
-
-def test_a_body_is_refused_by_its_head_alone(flights: tuple[Served, str]) -> None:
-    server, name = flights
-    with server.connect() as client:
-        client.sendall(HEAD % name.encode() + b"expect: 100-continue\r\ncontent-length: 1000000000000\r\n\r\n")
-        found = answered(client)
-        assert found.startswith(b"HTTP/1.1 413") and b"100 Continue" not in found
 
 
 def test_slow_and_half_open_clients(flights: tuple[Served, str]) -> None:
@@ -238,8 +224,11 @@ def test_slow_and_half_open_clients(flights: tuple[Served, str]) -> None:
     assert server.post(f"/predict/{name}", ROW).status_code == 200
 
 
-def test_how_it_is_asked_is_told(flights: tuple[Served, str]) -> None:
+def test_its_pages_show_how_to_ask_it_and_its_metrics_one_process(flights: tuple[Served, str]) -> None:
     server, name = flights
+    found = server.taken()
+    assert found.keys() == {"serve"}
+    assert found["serve"]["cpu_seconds_total"] > 0.1 and found["serve"]["pss_bytes"] > 1 << 20
     document = server.get("/openapi.json").json()
     content = document["paths"][f"/predict/{name}"]["post"]["requestBody"]["content"]
     example = content["application/json"]["example"]
@@ -250,16 +239,13 @@ def test_how_it_is_asked_is_told(flights: tuple[Served, str]) -> None:
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What `serve` says as it ends with 2."""
     with pytest.raises(SystemExit, match="2"):
         main(["serve", *arguments])
     return capsys.readouterr().err
 
 
 def test_a_token_is_asked_for(kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = kafka.fresh_name("served")
-    MODEL.put(Publisher(kafka.bootstrap, name), 1)
-    path = job_file(tmp_path, name, kafka.bootstrap)
+    name, path = published(kafka, tmp_path)
     (tmp_path / "token").write_text("let-me-in-12\n")
     for given, said in (
         (["--host", "0.0.0.0"], "expected a token"), (["--token-file", str(tmp_path / "none")], "holds a token"),
@@ -279,9 +265,7 @@ def test_a_token_is_asked_for(kafka: Any, tmp_path: Path, capsys: pytest.Capture
 
 
 def test_sigterm_answers_what_runs_and_a_second_one_does_not(kafka: Any, tmp_path: Path) -> None:
-    name = kafka.fresh_name("served")
-    MODEL.put(Publisher(kafka.bootstrap, name), 1)
-    path = job_file(tmp_path, name, kafka.bootstrap)
+    name, path = published(kafka, tmp_path)
     body = json.dumps([ROW] * 100).encode()
     head = HEAD % name.encode() + b"content-length: %d\r\n\r\n" % len(body)
     for signals, code in ((1, 0), (2, 130)):
@@ -307,24 +291,74 @@ def test_sigterm_answers_what_runs_and_a_second_one_does_not(kafka: Any, tmp_pat
 
 def load(server: Served, name: str, ready: threading.Event) -> None:
     """Requests until the server ends; each answer that comes is whole."""
-    with httpx.Client(base_url=server.event["url"], timeout=60) as client:
-        try:
-            while True:
-                assert client.post(f"/predict/{name}", json=ROW).json().keys() == ANSWERED
-                ready.set()
-        except httpx.TransportError:
-            return
+    with httpx.Client(base_url=server.event["url"], timeout=60) as client, suppress(httpx.TransportError):
+        while True:
+            assert client.post(f"/predict/{name}", json=ROW).json().keys() == ANSWERED
+            ready.set()
 
 
 def is_refused(server: Served) -> bool:
-    try:
+    with suppress(ConnectionRefusedError):
         server.connect().close()
-    except ConnectionRefusedError:
-        return True
-    return False
+        return False
+    return True
 
 
 def test_the_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else found(name))
     assert "streamtrain[serve]" in refusal(capsys, "none.toml")
+
+
+def named(server: Served) -> dict[str, psutil.Process]:
+    """The workers, by their names as `ps` shows them."""
+    found = {}
+    for child in psutil.Process(server.process.pid).children():
+        with suppress(OSError):  # it has ended
+            found[Path(f"/proc/{child.pid}/comm").read_text().strip()] = child
+    return {comm.removeprefix("st-"): child for comm, child in found.items() if comm.startswith("st-")}
+
+
+def spent_s(process: psutil.Process) -> float:
+    """Until now; with a tick more, in which sums of decimals may differ."""
+    return sum(process.cpu_times()[:2]) + 0.01
+
+
+def of_predictions(server: Served, name: str) -> list[dict[str, Any]]:
+    return [line for line in server.lines() if line.get("path") == f"/predict/{name}"]
+
+
+def test_workers_share_a_port_and_show_the_figures_of_all(kafka: Any, tmp_path: Path) -> None:
+    name, path = published(kafka, tmp_path)
+    of = f'{{job="{name}"}}'
+    with serving(path, options=("--workers", "2")) as server:
+        wait_for(lambda: server.figure(f"streamtrain_ready{of}") == 1)
+        workers = named(server)
+        assert workers.keys() == {"serve-0", "serve-1"}
+        found = server.taken()
+        assert {"serve", *workers} <= found.keys()
+        for process, worker in workers.items():
+            assert 0.1 < found[process]["cpu_seconds_total"] <= spent_s(worker)
+            assert found[process]["pss_bytes"] > 1 << 20
+
+        processes: set[str] = set()
+        asked = 0
+        while len(processes) < 2:  # a connection goes to whichever the kernel gives it to
+            with httpx.Client(base_url=server.event["url"], timeout=60) as client:
+                assert client.post(f"/predict/{name}", json=[ROW, {}]).status_code == 200
+            asked += 1
+            wait_for(lambda asked=asked: len(of_predictions(server, name)) == asked)
+            processes = {line["process"] for line in of_predictions(server, name)}
+        assert processes == {"serve-0", "serve-1"}
+        wait_for(lambda: server.figure(f"streamtrain_requests_total{of}") == asked)
+        counted = [server.figure(f"streamtrain_{each}{of}") for each in ("rows_total", "row_errors_total")]
+        assert counted == [asked, asked] and server.figure(f"streamtrain_request_seconds_count{of}") == asked
+
+        workers["serve-0"].kill()
+        wait_for(lambda: (now := named(server).get("serve-0")) is not None and now.pid != workers["serve-0"].pid)
+        wait_for(lambda: server.figure("streamtrain_serving_processes") == 2)
+        wait_for(lambda: server.figure(f"streamtrain_ready{of}") == 1)
+        assert named(server).keys() == {"serve-0", "serve-1"}
+        assert server.taken()["serve-0"]["cpu_seconds_total"] <= spent_s(named(server)["serve-0"])  # begun again
+        assert server.figure(f"streamtrain_requests_total{of}") == asked  # what it had counted is not lost
+        assert server.stop() == 0

@@ -7,24 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from publisher import example_manifest
+from served_http import ROW
 from small_model import SmallModel
 
-from streamtrain.columns.served import Served
 from streamtrain.serving.inferring import HEAD_LENGTH, inferred, inputs_of, outputs_of
 from streamtrain.serving.model import HttpScorer
 from streamtrain.serving.reply import Refusal, Reply
 from streamtrain.serving.tensors import DTYPES, TensorError, read_inputs, write_output
-
-ROW: dict[str, Any] = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
-
-
-def scorer_of(model: SmallModel) -> HttpScorer:
-    manifest = example_manifest(3, model_spec=model.spec, schema=model.schema.to_dict())
-    return HttpScorer(Served.of(manifest, b"d" * 32, model.payload(3)), 1 << 20)
-
-
-SCORER = scorer_of(SmallModel.make())
+from tests.serving.conftest import SCORER, scorer_of
 
 
 def tensor(name: str, cells: list[Any], **more: Any) -> dict[str, Any]:
@@ -36,13 +26,12 @@ def request(rows: int = 3, **more: Any) -> dict[str, Any]:
     return {"inputs": [tensor(name, [cell] * rows) for name, cell in ROW.items()], **more}
 
 
-def asked(document: Any, scorer: HttpScorer = SCORER) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(inferred(scorer, "flights", json.dumps(document).encode(), None).body)
-    return found
+def answer(document: Any, scorer: HttpScorer = SCORER) -> dict[str, Any]:
+    return json.loads(inferred(scorer, "flights", json.dumps(document).encode(), None).body)
 
 
 def test_columns_as_tensors_are_answered_as_a_program_is() -> None:
-    found = asked(request(id="7"))
+    found = answer(request(id="7"))
     wanted = SCORER.predict(ROW)["prediction"]
     assert (found["id"], found["model_name"], found["model_version"]) == ("7", "flights", "3")
     assert found["parameters"]["digest"] == (b"d" * 32).hex()
@@ -55,7 +44,7 @@ def test_columns_as_tensors_are_answered_as_a_program_is() -> None:
 def test_classes_are_texts_with_their_probabilities() -> None:
     columns = {"x": {}, "way": {"role": "label", "classes": ["walk", "sit", "lie"]}}
     scorer = scorer_of(SmallModel.make(columns, "softmax_cross_entropy"))
-    found = asked({"inputs": [tensor("x", [0.7, -2.0])]}, scorer)
+    found = answer({"inputs": [tensor("x", [0.7, -2.0])]}, scorer)
     answers = scorer.predict([{"x": 0.7}, {"x": -2.0}])
     outputs = {output["name"]: output for output in found["outputs"]}
     assert outputs["prediction"]["data"] == [answer["prediction"] for answer in answers]
@@ -64,7 +53,7 @@ def test_classes_are_texts_with_their_probabilities() -> None:
     assert np.array_equal(np.float32(outputs["probabilities"]["data"]), np.float32(wanted))
     named = {each["name"]: each["shape"] for each in outputs_of(scorer.served.shape.heads)}
     assert named == {"prediction": [-1], "probabilities": [-1, 3]}
-    only = asked({"inputs": [tensor("x", [0.7])], "outputs": [{"name": "prediction"}]}, scorer)
+    only = answer({"inputs": [tensor("x", [0.7])], "outputs": [{"name": "prediction"}]}, scorer)
     assert [output["name"] for output in only["outputs"]] == ["prediction"]
 
 
@@ -74,7 +63,7 @@ def test_a_vector_has_two_dimensions() -> None:
     wanted = [row["prediction"] for row in scorer.predict([{"v": [1, 2, 3]}, {"v": [4, 5, 6]}])]
     flat = {"name": "v", "shape": [2, 3], "datatype": "FP64", "data": [1, 2, 3, 4, 5, 6]}
     for given in (flat, {**flat, "data": [[1, 2, 3], [4, 5, 6]]}):
-        (output,) = asked({"inputs": [given]}, scorer)["outputs"]
+        (output,) = answer({"inputs": [given]}, scorer)["outputs"]
         assert np.array_equal(np.float32(output["data"]), np.float32(wanted))
     assert [*inputs_of(scorer.served.shape.schema)] == [{"name": "v", "datatype": "FP32", "shape": [-1, 3]}]
 
@@ -127,7 +116,7 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_no_tensor_is_said(wrong: str) -> None:
+def test_a_tensor_that_is_none_is_refused(wrong: str) -> None:
     with pytest.raises(TensorError) as raised:
         read_inputs(WRONG[wrong], memoryview(b""))
     assert wrong in str(raised.value)
@@ -147,12 +136,14 @@ def test_texts_that_do_not_fill_their_bytes_are_refused(raw: bytes) -> None:
     ({"shape": [1], "data": [1.0]}, "expected 1 rows, as dep_delay has, got 3"),
     ({"datatype": "BYTES", "data": ["x", "y", "z"]}, "row 0 at $.dep_delay: expected number"),
 ])  # fmt: skip
-def test_what_does_not_fit_the_job_is_said(change: dict[str, Any], said: str) -> None:
+def test_a_tensor_that_does_not_fit_the_job_is_refused(change: dict[str, Any], said: str) -> None:
     document = request()
     document["inputs"][0] |= change
     with pytest.raises(Refusal) as raised:
-        asked(document)
+        answer(document)
     assert raised.value.code == 400 and said in str(raised.value)
+    with pytest.raises(Refusal, match="outputs: expected one of prediction, got y"):
+        answer(request(outputs=[{"name": "y"}]))
 
 
 @pytest.mark.parametrize(
@@ -162,8 +153,3 @@ def test_a_body_that_is_no_request_is_refused(body: bytes, size: int | None) -> 
     with pytest.raises(Refusal) as raised:
         inferred(SCORER, "flights", body, size)
     assert raised.value.code == 400 and "expected" in str(raised.value)
-
-
-def test_an_unknown_output_is_refused() -> None:
-    with pytest.raises(Refusal, match="outputs: expected one of prediction, got y"):
-        asked(request(outputs=[{"name": "y"}]))

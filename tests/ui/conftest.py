@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from trained_job import trained_job as trained_job
 
@@ -36,19 +35,22 @@ class Page:
     url: str
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """The status and the body."""
-        asked = urllib.request.Request(self.url.rstrip("/") + path, headers=dict(headers or {}))
-        try:
-            with urllib.request.urlopen(asked, timeout=60) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+        answer = httpx.get(self.url.rstrip("/") + path, headers=headers, timeout=60)
+        return answer.status_code, answer.text
 
-    def points(self, job: str, **asked: str) -> Any:
-        more = "".join(f"&{name}={value}" for name, value in asked.items())
-        status, body = self.get(f"/api/points?job={job}{more}")
+    def document(self, path: str, job: str, **query: Any) -> Any:
+        status, body = self.get(f"/api/{path}?job={job}" + "".join(f"&{name}={value}" for name, value in query.items()))
         assert status == 200, body
         return json.loads(body)
+
+    def points(self, job: str, **query: str) -> Any:
+        return self.document("points", job, **query)
+
+    def lines(self, job: str, chart: str) -> set[str]:
+        """The names of the lines in a chart of the system's page."""
+        charts = self.points(job, of="system")["charts"]
+        assert "progressive_loss" not in charts
+        return {line["name"] for each in charts[chart] for line in each["lines"]}
 
 
 @pytest.fixture

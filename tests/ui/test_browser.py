@@ -29,7 +29,7 @@ def text_of(browser: Any, selector: str) -> str:
 
 
 def asked_hosts(browser: Any) -> set[str]:
-    """Of all requests since the last call."""
+    """The hosts of all requests since the last call."""
     found = set()
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
@@ -102,9 +102,7 @@ def fits(browser: Any, page: Any, job: LiveJob, scheme: str, width: int) -> None
 
 
 @pytest.mark.parametrize("route", [overview.ROUTE, model.ROUTE])
-def test_pictures_are_taken_by_the_keyboard(
-    kafka: Any, tmp_path: Path, served: Any, browser: Any, route: str
-) -> None:
+def test_pictures_are_taken_by_the_keyboard(kafka: Any, tmp_path: Path, served: Any, browser: Any, route: str) -> None:
     job = trained(kafka, tmp_path)
     page = served(str(job.path))
     downloads = {"behavior": "allow", "downloadPath": str(tmp_path / "taken")}
@@ -126,7 +124,6 @@ def test_pictures_are_taken_by_the_keyboard(
 
 
 def pressed(browser: Any, key: str) -> Any:
-    """What has the focus after it."""
     browser.switch_to.active_element.send_keys(key)
     return browser.switch_to.active_element
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from waiting import wait_for
 
 from streamtrain.kafka.admin import Admin
@@ -34,24 +33,20 @@ def test_on_kafka(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(delays, "EVERY_S", 0.0)
     job = LiveJob(kafka, tmp_path)
     admin = Admin(kafka.bootstrap)
-    asked, told = str(job.job.topic("requests").name), str(job.job.topic("predictions").name)
+    asked, answered = str(job.job.topic("requests").name), str(job.job.topic("predictions").name)
     sampled = Delays(job.job, admin)
 
     def look() -> dict[str, float]:
-        return sampled.look([end for _, end in admin.spans(told) or ()])
+        return sampled.look([end for _, end in admin.spans(answered) or ()])
 
     assert look() == {}
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
     before_ms = int(time.time() * 1000)
-    for at in range(100):
-        producer.produce(asked, b"{}", partition=0, timestamp=before_ms - (60_000 if at < 10 else 7_000))
-    assert producer.flush(60) == 0
-    for at in range(100):
-        headers = [(predictions.PARTITION_HEADER, b"0"), (predictions.OFFSET_HEADER, b"%d" % at)]
-        producer.produce(told, b'{"prediction": 1.0}', partition=0, headers=headers if at != 70 else [])
-    for headers in ([(predictions.PARTITION_HEADER, b"x"), (predictions.OFFSET_HEADER, b"1")], []):
-        producer.produce(told, b"anything", partition=0, headers=headers)
-    assert producer.flush(60) == 0
+    ages_ms = [60_000] * 10 + [7_000] * 90
+    job.produce_messages(({"value": b"{}", "partition": 0, "timestamp": before_ms - age} for age in ages_ms), asked)
+    places = [[(predictions.PARTITION_HEADER, b"0"), (predictions.OFFSET_HEADER, b"%d" % at)] for at in range(100)]
+    places[70] = []
+    places += [[(predictions.PARTITION_HEADER, b"x"), (predictions.OFFSET_HEADER, b"1")], []]
+    job.produce_messages(({"value": b"anything", "partition": 0, "headers": place} for place in places), answered)
     found = wait_for(look)
     took_ms = time.time() * 1000 - before_ms
     # the oldest are left out: it is a sample of the newest

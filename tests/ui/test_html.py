@@ -18,17 +18,11 @@ def test_text_is_escaped_wherever_it_stands() -> None:
         assert "<img" not in each and 'onerror="' not in each.replace("onerror=&quot;", "")
 
 
-def test_what_is_html_stays() -> None:
+def test_html_stays_and_numbers_are_set_to_the_right() -> None:
     assert html.tag("p", html.joined([html.tag("b", "x"), "<"])) == "<p><b>x</b>&lt;</p>"
-
-
-def test_numbers_stand_to_the_right() -> None:
     table = html.table(("a", "b", "c"), [("x", "1,000", "word")], "of three")
     for expected in ('<td class="st-number">1,000</td>', "<td>word</td>", '<th scope="row">x</th>'):
         assert expected in table
-
-
-def test_a_sparkline_wants_two_values() -> None:
     assert html.sparkline([1.0], 2.0, "x") == ""
     assert html.sparkline([1.0, 1.0], None, "x").count("polyline") == 2
 
@@ -36,7 +30,13 @@ def test_a_sparkline_wants_two_values() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (None, "-"), (0.04, "0.0 s"), (9.96, "10.0 s"), (34.4, "34 s"), (119, "119 s"), (300, "5 min"), (1e5, "28 h"),
+        (None, "-"),
+        (0.04, "0.0 s"),
+        (9.96, "10.0 s"),
+        (34.4, "34 s"),
+        (119, "119 s"),
+        (300, "5 min"),
+        (1e5, "28 h"),
         (2e5, "2 d"),
     ],
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,72 +20,53 @@ from tests.ui.test_browser import no_errors, text_of
 from tests.ui.test_server import more, trained
 
 
-@pytest.fixture
-def job(kafka: Any, tmp_path: Path) -> Iterator[LiveJob]:
-    """Of three publications at least, the last one on top of others' rows."""
-    made = trained(kafka, tmp_path, rows=600)
-    for seed in (1, 2):
-        more(made, 600, seed)
-    yield made
-
-
-def figures_of(page: Any, job: LiveJob, **asked: Any) -> Any:
-    more = "".join(f"&{name}={value}" for name, value in asked.items())
-    status, body = page.get(f"/api/model?job={job.name}{more}")
-    assert status == 200, body
-    return json.loads(body)["charts"]
-
-
 def norms(job: LiveJob, version: int) -> dict[str, tuple[float, float]]:
     """Norm and mean magnitude of each block of parameters."""
     with job.topic() as topic:
         arrays = snapshot.decode(topic.version(version).model)
-    return {
-        name: (float(np.linalg.norm(array.astype(np.float64))), float(abs(array.astype(np.float64)).mean()))
-        for name, array in arrays.items() if array.dtype == np.float32
-    }  # fmt: skip
+    wide = {name: array.astype(np.float64) for name, array in arrays.items() if array.dtype == np.float32}
+    return {name: (float(np.linalg.norm(array)), float(abs(array).mean())) for name, array in wide.items()}
 
 
 def test_what_is_drawn_is_what_the_snapshots_hold(trained_job: TrainedJob, shown: Any) -> None:
     job = trained_job
     with job.topic() as topic:
-        held = [located.manifest.version for located in topic.list()]
-    assert len(held) >= 4
+        versions = [located.manifest.version for located in topic.list()]
+    assert len(versions) >= 4
     page = shown(job.job)
 
     def whole() -> Any:
-        charts = figures_of(page, job)
+        charts = page.document("model", job.name)["charts"]
         lines = charts["norm"]["lines"]
-        return charts if lines and [version for version, _ in lines[0]["points"]] == held else None
+        return charts if lines and [version for version, _ in lines[0]["points"]] == versions else None
 
     charts = wait_for(whole)
     drawn = {(line["name"], version): value for line in charts["norm"]["lines"] for version, value in line["points"]}
     sizes = {(line["name"], at): value for line in charts["magnitude"]["lines"] for at, value in line["points"]}
-    for version in held:
+    for version in versions:
         for name, (norm, magnitude) in norms(job, version).items():
             assert drawn[name, version] == pytest.approx(norm, rel=1e-9), (name, version)
             assert sizes[name, version] == pytest.approx(magnitude, rel=1e-9), (name, version)
     ratios = {line["name"]: dict(line["points"]) for line in charts["ratio"]["lines"]}
-    assert ratios.keys() == norms(job, held[-1]).keys()
-    of_pairs = {after: ratio(job, before, after) for before, after in pairwise(held)}
+    assert ratios.keys() == norms(job, versions[-1]).keys()
+    of_pairs = {after: ratio(job, before, after) for before, after in pairwise(versions)}
     moved = {version: found for version, found in of_pairs.items() if found is not None}
     assert len(moved) >= 3 and ratios["dense0.weight"] == pytest.approx(moved, rel=1e-6)
     assert charts["ratio"]["across"] == -3
 
     # two side by side: the outlines hold all values
-    pair = figures_of(page, job, snapshot=held[-1], against=held[0])["block0"]
-    assert [line["name"] for line in pair["lines"]] == [f"version {held[-1]}", f"version {held[0]}"]
+    pair = page.document("model", job.name, snapshot=versions[-1], against=versions[0])["charts"]["block0"]
+    assert [line["name"] for line in pair["lines"]] == [f"version {versions[-1]}", f"version {versions[0]}"]
     for line in pair["lines"]:
         x, density = np.array(line["points"][1:]).T
         assert (density[:-1] * np.diff(x)).sum() == pytest.approx(1)
     status, csv = page.get(f"/api/model?job={job.name}&csv=norm")
     assert status == 200 and csv.splitlines()[0].startswith("version,time_ms,dense0.weight")
-    assert [int(line.split(",")[0]) for line in csv.splitlines()[1:]] == held
+    assert [int(line.split(",")[0]) for line in csv.splitlines()[1:]] == versions
     assert page.get(f"/api/model?job={job.name}&csv=../x")[0] == 404 and page.get("/api/model?job=no")[0] == 404
 
 
 def ratio(job: LiveJob, before: int, after: int) -> float | None:
-    """None where nothing has changed."""
     with job.topic() as topic:
         stored = [topic.version(version) for version in (before, after)]
     one, other = (snapshot.decode(each.model)["dense0.weight"].astype(np.float64) for each in stored)
@@ -96,7 +76,10 @@ def ratio(job: LiveJob, before: int, after: int) -> float | None:
 
 
 @pytest.mark.full
-def test_a_network_and_its_blocks_are_seen(job: LiveJob, served: Any, browser: Any) -> None:
+def test_a_network_and_its_blocks_are_seen(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    job = trained(kafka, tmp_path, rows=600)
+    for seed in (1, 2):
+        more(job, 600, seed)
     version = job.newest().manifest.version
     page = served(str(job.path))
     browser.get(f"{page.url}model?job={job.name}")
@@ -134,8 +117,7 @@ def test_a_snapshot_that_is_too_large_is_not_fetched(
     monkeypatch.setattr(examining, "LARGEST_BYTES", 1000)
     job = trained(kafka, tmp_path, rows=300)
     version = job.newest().manifest.version
-    cluster = Shown(job.job.kafka, [job.job])
-    try:
+    with closing(Shown(job.job.kafka, [job.job])) as cluster:
         following = cluster.of(job.name)
         assert following is not None
         looking = cluster.beside(following, examining.Examining)
@@ -153,17 +135,3 @@ def test_a_snapshot_that_is_too_large_is_not_fetched(
             return looking.snapshots.of(newest)
 
         assert wait_for(is_there).digest == job.newest().digest
-    finally:
-        cluster.close()
-
-
-@pytest.mark.full
-def test_a_job_without_snapshots_and_one_that_is_not(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
-    job = LiveJob(kafka, tmp_path)
-    page = served(str(job.path))
-    browser.get(f"{page.url}model?job={job.name}")
-    wait_for(lambda: "There is no snapshot yet" in text_of(browser, "main"))
-    assert "streamtrain train" in text_of(browser, "main")
-    browser.get(f"{page.url}model?job=<b>none")
-    wait_for(lambda: "There is no job <b>none" in text_of(browser, "main"))
-    no_errors(browser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 import signal
@@ -52,8 +53,8 @@ def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, shown:
     by_rows = page.points(job.name, x="rows")
     assert line_of(by_rows, "progressive_loss", "in total")[-1][0] == manifest.rows_seen
     assert by_rows["charts"]["lag"][0]["lines"] == []  # over time alone
-    told = wait_for(lambda: page.points(job.name)["marks"][0]["marks"])
-    assert [mark["kind"] for mark in told] == ["run began", "run stopped"]
+    marks = wait_for(lambda: page.points(job.name)["marks"][0]["marks"])
+    assert [mark["kind"] for mark in marks] == ["run began", "run stopped"]
 
     # only what is new, once it is drawn
     drawn = {f"{job.name} {name}": of[0]["after"] for name, of in found["charts"].items()}
@@ -72,10 +73,8 @@ def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, shown:
     assert points[-1][1] == newest.metrics["total"]["log_loss"] and points[0][0] > manifest.created_ms
 
     status, text = page.get(f"/api/csv/progressive_loss?job={job.name}")
-    head, *rows = text.splitlines()
-    assert status == 200 and head.split(",")[:2] == ["time_ms", "rows"]
-    last = dict(zip(head.split(","), rows[-1].split(","), strict=True))
-    assert int(last["rows"]) == newest.rows_seen
+    last = [*csv.DictReader(text.splitlines())][-1]
+    assert status == 200 and [*last][:2] == ["time_ms", "rows"] and int(last["rows"]) == newest.rows_seen
     assert float(last["total.log_loss"]) == newest.metrics["total"]["log_loss"]
     job.verified()
 
@@ -99,12 +98,11 @@ def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Pat
             status, body = page.get(f"{route}?job={name}")
             assert status == 200 and name in body, (route, name)
     wait_for(lambda: "There is no snapshot yet" in page.get(f"/model?job={job.name}")[1])
+    assert "streamtrain train" in page.get(f"/model?job={job.name}")[1]
     assert "<b>none" not in (body := page.get("/model?job=%3Cb%3Enone")[1]) and "There is no job" in body
 
 
-def test_pages_say_what_the_topics_do(
-    trained_job: TrainedJob, shown: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_say_what_the_topics_do(trained_job: TrainedJob, shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As HTML; tests/ui/test_*_page.py read them in a browser."""
     monkeypatch.setattr(Sampling, "renew", lambda sampling: None)  # each look at the page would begin anew
     page, job = shown(trained_job.job), trained_job

@@ -1,4 +1,4 @@
-"""What a job's processes tell of themselves: read, kept by process, shown; and who is taken for idle or dead."""
+"""The metrics of a job's processes: read, kept by process, shown; and which job is taken for idle or dead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,16 @@ def trainer(*events: Any, job: str = "flights") -> TrainerMeters:
     return meters
 
 
-def told_by(meters: Any) -> Any:
+def exposed(meters: Any) -> Any:
     return metrics.read(generate_latest(meters.registry).decode())
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of the page, to move on."""
+    seconds = [100.0]
+    monkeypatch.setattr(system.time, "monotonic", lambda: seconds[0])
+    return seconds
 
 
 def values(cpu_s: float = 1.0, transactions: int = 0, **more: float) -> dict[str, dict[str, float]]:
@@ -52,17 +60,17 @@ def values(cpu_s: float = 1.0, transactions: int = 0, **more: float) -> dict[str
 def test_every_metric_that_the_page_names_exists() -> None:
     gpus = {metrics.GPU_USED, metrics.GPU_HELD_BYTES, metrics.GPU_BYTES}
     assert set(metrics.NAMES) <= known()
-    found = told_by(trainer(PUBLISHED))["flights"]
+    found = exposed(trainer(PUBLISHED))["flights"]
     assert set(metrics.NAMES) - set(found) - gpus == {metrics.LAG, metrics.REQUESTS, metrics.SERVING}
     assert found[metrics.PSS_BYTES]["supervisor"] > 1 << 20
     predictor = PredictorMeters("flights")
     predictor(answered(requests=3))
     predictor.behind({0: 4, 1: 2})
-    asked = told_by(predictor)["flights"]
+    asked = exposed(predictor)["flights"]
     assert asked[metrics.REQUESTS] == {"": 3.0} and asked[metrics.LAG] == {"0": 4.0, "1": 2.0}
 
 
-def test_what_serve_tells_without_a_job_is_of_each_of_its_jobs() -> None:
+def test_metrics_of_serve_without_a_job_are_of_each_of_its_jobs() -> None:
     table = ServingTable(["flights", "taxis"], 2)
     table.row(0).listens(True)
     found = metrics.read(table.exposition().decode())
@@ -71,8 +79,8 @@ def test_what_serve_tells_without_a_job_is_of_each_of_its_jobs() -> None:
         assert found[job][metrics.PSS_BYTES]["serve"] > 1 << 20 and found[job][metrics.SERVING] == {"": 1.0}
         serving = System()
         serving.take(URL, found[job])
-        (told,) = serving.told
-        assert told.role == "serve" and "pss.serve" in told.figures and serving.state(1.0) == ""
+        (process,) = serving.told
+        assert process.role == "serve" and "pss.serve" in process.figures and serving.state(1.0) == ""
 
 
 @pytest.mark.parametrize(
@@ -110,9 +118,7 @@ def test_what_is_no_address(text: str) -> None:
         given(text)
 
 
-def test_figures_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(system.time, "monotonic", lambda: now[0])
+def test_figures_over_time(now: list[float]) -> None:
     of = System()
     of.take(URL, values(cpu_s=10, transactions=5))
     now[0] += 2
@@ -130,9 +136,7 @@ def test_figures_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn == {"worker-0 at 127.0.0.1:9401"}
 
 
-def test_who_is_idle_and_who_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(system.time, "monotonic", lambda: now[0])
+def test_an_idle_and_a_dead_trainer(now: list[float]) -> None:
     of = System()
     assert of.state(60) == ""  # nothing is given
     of.take(URL, values())
@@ -160,8 +164,8 @@ def test_an_address_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) ->
     systems = {"flights": System(), "other": System()}
     with Telemetry(0, trainer(PUBLISHED)) as telemetry:
         url = f"http://127.0.0.1:{telemetry.port}"
-        asked = Scraping([given(url), given(f"other={url}"), given("http://127.0.0.1:1")], systems.get)
-        try:
+        addresses = [given(url), given(f"other={url}"), given("http://127.0.0.1:1")]
+        with closing(Scraping(addresses, systems.get)) as asked:
             wait_for(lambda: [each.role for each in systems["flights"].told] == ["trainer"])
             assert wait_for(lambda: systems["flights"].told[0].cores)["supervisor"] >= 0
             # given for a job that it is none of
@@ -173,27 +177,24 @@ def test_an_address_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) ->
             wait_for(lambda: "refused" in systems["flights"].told[0].error)
             with Telemetry(port, trainer(PUBLISHED)):
                 wait_for(lambda: not systems["flights"].told[0].error)
-        finally:
-            asked.close()
 
 
 @pytest.mark.parametrize("begun", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nx: "], ids=["body", "head"])
 def test_an_answer_that_never_ends_is_no_answer(monkeypatch: pytest.MonkeyPatch, begun: bytes) -> None:
     """A byte now and then holds no thread for ever."""
     monkeypatch.setattr(scraping, "_ANSWER_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        asked = Scraping([given(f"127.0.0.1:{listener.getsockname()[1]}")], {}.get)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        closing(Scraping([given(f"127.0.0.1:{listener.getsockname()[1]}")], {}.get)) as asked,
+    ):
         connection, _ = listener.accept()
         connection.sendall(begun)
         until = time.monotonic() + 10
-        try:
-            while not asked.addresses[0].error and time.monotonic() < until:
-                with suppress(OSError):  # it is let go
-                    connection.sendall(b"#")
-                time.sleep(0.02)
-            assert "it was not all there" in asked.addresses[0].error
-        finally:
-            asked.close()
+        while not asked.addresses[0].error and time.monotonic() < until:
+            with suppress(OSError):  # it is let go
+                connection.sendall(b"#")
+            time.sleep(0.02)
+        assert "it was not all there" in asked.addresses[0].error
 
 
 def test_a_page_that_is_given_no_address_says_what_to_give(trained_job: TrainedJob, shown: Any) -> None:
@@ -209,14 +210,9 @@ def test_metrics_that_a_page_is_given_are_drawn(trained_job: TrainedJob, shown: 
     """In the place of a trainer, whose processes are `full`: this process."""
     with Telemetry(0, trainer(PUBLISHED, job=trained_job.name)) as telemetry:
         page = shown(trained_job.job, f"127.0.0.1:{telemetry.port}")
-
-        def drawn(chart: str) -> set[str]:
-            found = page.points(trained_job.name, of="system")["charts"]
-            assert "progressive_loss" not in found
-            return {line["name"] for each in found[chart] for line in each["lines"]}
-
-        wait_for(lambda: "supervisor" in drawn("processor"))
-        assert "supervisor" in drawn("memory") and drawn("ring") == {"in use", "there are"}
+        wait_for(lambda: "supervisor" in page.lines(trained_job.name, "processor"))
+        assert "supervisor" in page.lines(trained_job.name, "memory")
+        assert page.lines(trained_job.name, "ring") == {"in use", "there are"}
         body = page.get(f"/system?job={trained_job.name}")[1]
         assert "supervisor" in body and "Processes of the trainer" in body
         status, csv = page.get(f"/api/csv/memory?job={trained_job.name}")
@@ -232,20 +228,12 @@ def test_a_trainer_that_is_idle_and_then_killed(kafka: Any, tmp_path: Path, serv
         port = wait_for(lambda: re.search(r"are served.*port=(\d+)", running.errors()))[1]
         page = served(str(job.path), "--metrics", f"127.0.0.1:{port}")
         running.wait_rows(1000)
-
-        def lines(chart: str) -> set[str]:
-            found = page.points(job.name, of="system")["charts"][chart]
-            return {line["name"] for each in found for line in each["lines"]}
-
         processes = {"supervisor", "coordinator", "ingest", "worker-0", "worker-1"}
-        wait_for(lambda: processes <= lines("processor"))
-        assert processes <= lines("memory")
-        assert lines("ring") == {"in use", "there are"} and lines("transaction") == {"transaction"}
-        assert "progressive_loss" not in page.points(job.name, of="system")["charts"]
+        wait_for(lambda: processes <= page.lines(job.name, "processor"))
+        assert processes <= page.lines(job.name, "memory")
+        assert page.lines(job.name, "transaction") == {"transaction"}
         body = page.get(f"/system?job={job.name}")[1]
-        assert all(name in body for name in processes) and "Processes of the trainer" in body
-        status, csv = page.get(f"/api/csv/memory?job={job.name}")
-        assert status == 200 and "pss.worker-0" in csv.splitlines()[0]
+        assert all(name in body for name in processes)
         wait_for(lambda: "st-idle" in page.get("/")[1])
         os.kill(running.process.pid, signal.SIGKILL)
         wait_for(lambda: "st-dead" in page.get("/")[1])

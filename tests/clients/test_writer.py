@@ -289,11 +289,10 @@ def test_reading_until_the_end_stops_where_the_end_was(job: Job) -> None:
 
 
 def test_a_record_that_cannot_be_one_holds_up_no_other(job: Job) -> None:
-    """Whatever the library refuses it for, where the door let it through."""
+    """Whatever the library refuses it for, where the checks of arguments let it through."""
     with RecordWriter(job) as writer:
-        outbox, made = writer._outbox, writer._records.blocks({"x": 1}, None, False, 0)
-        ((record,),) = made
-        outbox.put(Outgoing(record, None, 2**64, None))
+        ((record,),) = writer._records.blocks({"x": 1}, None, False, 0)
+        writer._outbox.put(Outgoing(record, None, 2**64, None))
         with pytest.raises(UserMistake, match="was not taken"):
             writer.flush()
         writer.write({"x": 2})

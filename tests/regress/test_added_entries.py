@@ -74,33 +74,33 @@ def test_a_copy_is_an_entry(tmp_path: Path) -> None:
     assert wrong == []
 
 
+X = np.random.default_rng(1).normal(size=200)
+
+
 @pytest.mark.parametrize("name", optimizers.names())
 def test_a_copied_optimizer_trains_to_the_same_figures(name: str, tmp_path: Path) -> None:
-    x = np.random.default_rng(1).normal(size=200)
-    records = [json.dumps({"x": at, "c": str(at)[:3], "y": int(at > 0)}).encode() for at in x.tolist()]
+    records = [json.dumps({"x": at, "c": str(at)[:3], "y": int(at > 0)}).encode() for at in X.tolist()]
     columns = 'c = { kind = "category", buckets = 8, embed = 2 }\ny = { role = "label" }'
     with copied(optimizers.REGISTRY, name, tmp_path) as made:
         texts = [JOB.format(columns=columns, loss="binary_cross_entropy", optimizer=each) for each in (name, made)]
-        found = [trained(Job.parse(text), records) for text in texts]
-    assert found[0] == found[1]
+        assert len({str(trained(Job.parse(text), records)) for text in texts}) == 1
 
 
 @pytest.mark.parametrize("name", losses.names())
 def test_a_copied_loss_has_the_label_dead_letters_and_figures_of_the_original(name: str, tmp_path: Path) -> None:
     """A loss says itself what its label is."""
     kind = losses.label_kind(name)
+    labels = {"binary": X > 0, "class": np.digitize(X, [-0.5, 0.5]), "number": 3 * X + 40, "count": np.floor(abs(X))}
+    rows = zip(X.tolist(), np.asarray(labels[kind], float).tolist(), strict=True)
+    records = [json.dumps({"x": a, "y": b}).encode() for a, b in rows]
     columns = f'y = {{ role = "label"{LABELS[kind]} }}'
     with copied(losses.REGISTRY, name, tmp_path) as made:
         assert losses.label_kind(made) == kind
-        original, copy = (Job.parse(JOB.format(columns=columns, loss=loss, optimizer="adam")) for loss in (name, made))
+        texts = [JOB.format(columns=columns, loss=loss, optimizer="adam") for loss in (name, made)]
+        original, copy = map(Job.parse, texts)
         assert copy.schema.block_specs() == original.schema.block_specs() and copy.state_bytes == original.state_bytes
         _, tally = decode_rows("json", copy.schema, json.dumps({"x": 1, "y": WRONG[kind]}).encode())
         assert (tally.trained, tally.dead) == (0, 1)
-        x = np.random.default_rng(1).normal(size=200)
-        labels = {"binary": x > 0, "class": np.digitize(x, [-0.5, 0.5]), "number": 3 * x + 40,
-                  "count": np.floor(abs(x))}[kind]  # fmt: skip
-        rows = zip(x.tolist(), np.asarray(labels, float).tolist(), strict=True)
-        records = [json.dumps({"x": a, "y": b}).encode() for a, b in rows]
         assert trained(copy, records) == trained(original, records)
 
 

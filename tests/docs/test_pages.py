@@ -177,19 +177,14 @@ def test_activations() -> None:
     assert sorted(re.findall(r"`(\w+)`", sentence)) == sorted(ops.activations())
 
 
-def figures() -> set[str]:
-    """All that models of any loss are judged by: of few classes other ones than of many."""
-    found = set[str]()
+def test_figures() -> None:
+    """All that models of any loss are measured by: of few classes other ones than of many."""
+    known = set[str]()
     for loss in losses.names():
         for classes in (3, 101) if losses.label_kind(loss) == "class" else (None,):
             label = {"role": "label"} | ({} if classes is None else {"classes": classes})
             job = Job.from_tables({"columns": {"x": {}, "y": label}, "model": {"loss": loss}})
-            found |= set(Model(job.model_spec()).figures)
-    return found
-
-
-def test_figures() -> None:
-    known = figures()
+            known |= set(Model(job.model_spec()).figures)
     assert sorted(told(MODEL, "figure")) == sorted(name for name in known if not name.startswith(CONSTANT))
     of_the_constant = set(re.findall(rf"`({CONSTANT}\w+)`", MODEL.read_text("utf-8")))
     assert of_the_constant == {name for name in known if name.startswith(CONSTANT)}

@@ -14,7 +14,7 @@ from publisher import Publisher
 from streamtrain import _native
 from streamtrain._native import KafkaCode
 from streamtrain.background import in_background
-from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
+from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.kafka.clients import Message as Read
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic, Stored
@@ -144,13 +144,6 @@ def test_an_older_snapshot_written_after_a_newer_one_is_an_error(publisher: Publ
     publisher.write(former.messages)
     with pytest.raises(SnapshotError, match="expected a version above 2"):
         topic.newest()
-
-
-def test_no_broker_is_said_within_ten_seconds() -> None:
-    with SnapshotTopic("job", "127.0.0.1:9") as unreachable, pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:9"):
-        unreachable.newest()
-    with pytest.raises(UserMistake, match="nonsense"):
-        SnapshotTopic("job", "127.0.0.1:9", {"nonsense": 1})
 
 
 @pytest.mark.parametrize(

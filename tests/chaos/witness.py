@@ -144,7 +144,7 @@ _COLUMNS = {"rounds": ROUND, "slots": SLOT, "ranges": RANGE, "schemas": np.dtype
 
 
 def outcome(value: bytes | None) -> Outcome:
-    """Returns what the job of tests/e2e/harness.py must make of each row of a record of tests/chaos/feed.py."""
+    """Returns what the job of tests/e2e/harness.py must make of each row of a record of tests/chaos/chaos.py."""
     if value is None:
         return ["tombstones"]
     unpacker = msgpack.Unpacker(raw=True)

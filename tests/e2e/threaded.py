@@ -113,15 +113,11 @@ def _roles_in_threads() -> Iterator[None]:
                 _patch.undo()
 
 
-def _nothing(label: str) -> None:
-    """Holds no role back."""
-
-
 class Run:
     """A supervisor in a thread, its processes in others. `before(label)` is called in each before it runs its role."""
 
     def __init__(
-        self, path: Path, sets: Sequence[str] = (), before: Callable[[str], object] = _nothing, **options: Any
+        self, path: Path, sets: Sequence[str] = (), before: Callable[[str], object] = lambda label: None, **options: Any
     ) -> None:
         self.events: list[dict[str, Any]] = []
         self.code: int | None = None

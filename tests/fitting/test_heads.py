@@ -46,7 +46,7 @@ def rmse(model: Fitted, rows: dict[str, Any]) -> float:
     return float(np.sqrt(np.nanmean((answers(model, rows, "delay") - rows["delay"]) ** 2)))
 
 
-def test_it_learns_what_each_head_is_asked() -> None:
+def test_it_learns_each_head_and_publishes_the_weighted_sum_as_the_loss() -> None:
     fitted = streamtrain.fit(TABLES, columns(8_000))
     held_out = columns(2_000, 1)
     there = ~np.isnan(held_out["delay"])
@@ -55,6 +55,10 @@ def test_it_learns_what_each_head_is_asked() -> None:
     right = (answers(fitted, held_out, "late") > 0.5) == (held_out["late"] > 0.5)
     assert right[there].mean() > 0.8
     assert {"late.log_loss", "delay.rmse", "late.constant_log_loss"} <= set(fitted.history.frame().columns)
+    total = fitted.manifest.metrics["total"]
+    of_heads = total["late.log_loss"] * total["late.weight"] + 0.3 * total["delay.loss"] * total["delay.weight"]
+    assert total["loss"] == pytest.approx(of_heads / total["weight"], rel=1e-6)
+    assert fitted.history[-1].published.loss > 0
     assert fitted.manifest.rows_seen == (~np.isnan(columns(8_000)["late"]) | ~np.isnan(columns(8_000)["delay"])).sum()
 
 
@@ -99,11 +103,3 @@ def test_training_ends_by_the_score_of_all_heads_or_one(score: str | None, figur
         assert rmse(found.best_model, held_out) == pytest.approx(found.best_score, rel=1e-5)
     with pytest.raises(UserMistake, match=r"score: expected one of loss, late\.log_loss, .*delay\.rmse.* got 'rmse'"):
         EarlyStoppingTrainer(EarlyStopping(score="rmse", no_improvement=2), TABLES, columns(100)).fit()
-
-
-def test_two_workers_publish_the_weighted_sum_as_the_loss() -> None:
-    fitted = streamtrain.fit(TABLES, columns(4_000))
-    total = fitted.manifest.metrics["total"]
-    of_heads = total["late.log_loss"] * total["late.weight"] + 0.3 * total["delay.loss"] * total["delay.weight"]
-    assert total["loss"] == pytest.approx(of_heads / total["weight"], rel=1e-6)
-    assert fitted.history[-1].published.loss > 0

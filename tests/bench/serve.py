@@ -10,20 +10,23 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
+import psutil
 from served_model import ServedModel
 from waiting import wait_for
 
-from tests.bench import served
-from tests.bench.bed import fresh_name, job_text
+from tests.bench.bed import STREAMTRAIN, fresh_name, job_text
 from tests.bench.harness import LIMIT, Line, Run, Sides, bench, in_turns
 from tests.bench.live_model import COLUMNS, NUMBERS
-from tests.bench.served import Server
 
 MANY, RATE = 256, 500
 JOB_COLUMNS = """
@@ -60,6 +63,50 @@ def body_of(rows: int) -> bytes:
     random = np.random.default_rng(rows).standard_normal((rows, NUMBERS)).round(4)
     objects = [dict(zip(COLUMNS, row.tolist(), strict=False)) for row in random]
     return json.dumps(objects[0] if rows == 1 else objects).encode()
+
+
+class Server:
+    """A process that serves, and its port."""
+
+    def __init__(self, process: subprocess.Popen[Any], url: str) -> None:
+        self.url, self.port, self.process = url, urlsplit(url).port, process
+        self._process = psutil.Process(process.pid)
+
+    def cpu_s(self) -> float:
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
+    def listens(self) -> bool:
+        assert self.process.poll() is None, "the server has ended"
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@contextmanager
+def running(command: list[str], port: int = 0, **options: Any) -> Iterator[Server]:
+    """A running server. Without a port the first line of the command's output gives it."""
+    out = subprocess.DEVNULL if port else subprocess.PIPE
+    with subprocess.Popen(command, stdout=out, text=True, **options) as process:
+        try:
+            line = {"port": port} if port else json.loads(process.stdout.readline())
+            server = Server(process, line.get("url") or f"http://127.0.0.1:{line['port']}/")
+            wait_for(server.listens)
+            yield server
+        finally:
+            process.kill()  # a browser may keep a connection
+
+
+def our_server(command: str, *arguments: str, **options: Any) -> Any:
+    """A running command of ours that serves."""
+    return running([STREAMTRAIN, command, *arguments, "--port", "0", "--json"], **options)
+
+
+def rival_server(*command: str, **options: Any) -> Any:
+    """A rival in Python; `PORT` in its command stands for a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return running([sys.executable, *(str(port) if each == "PORT" else each for each in command)], port, **options)
 
 
 class Connection:
@@ -172,9 +219,9 @@ def serve(run: Run) -> Sides:
     job.write_text(job_text(kafka, name=name, records=f"{name}.records", columns=JOB_COLUMNS))
     (folder / "rival.py").write_text(RIVAL)
     log = run.stack.enter_context((folder / "access.log").open("w"))
-    mine = run.stack.enter_context(served.ours("serve", str(job), stderr=log))
+    mine = run.stack.enter_context(our_server("serve", str(job), stderr=log))
     quiet = ("--log-level", "error", "--no-access-log")
-    rival = run.stack.enter_context(served.program("-m", "uvicorn", "rival:app", "--port", "PORT", *quiet, cwd=folder))
+    rival = run.stack.enter_context(rival_server("-m", "uvicorn", "rival:app", "--port", "PORT", *quiet, cwd=folder))
     path = f"/predict/{name}"
     ways: list[tuple[str, Server, Paths]] = [
         ("", mine, {1: path, MANY: path}), (f"{FASTAPI}, ", rival, {1: "/one", MANY: "/many"})

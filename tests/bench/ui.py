@@ -22,14 +22,13 @@ from streamtrain.clients.standing import JobStanding
 from streamtrain.job import Job
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics.rounds import RoundLog, messages
-from tests.bench import served
 from tests.bench.bed import Bed, train
 from tests.bench.harness import LIMIT, MOST, Line, Run, Sides, bench, once
-from tests.bench.served import Server
+from tests.bench.serve import Server, our_server, rival_server
 
 OPEN_S, MOVES_S = 2.0, 2.0
 HOUR_MS = 3_600_000
-CHARTS = 8   # that such a job has points for, with its own
+CHARTS = 8  # that such a job has points for, with its own
 SHOWN = "return document.querySelector('[data-chart=throughput] .st-last')?.textContent ?? ''"
 RIVAL_DRAWN = f"return document.querySelectorAll('canvas').length >= {CHARTS}"
 RIVAL = f"""
@@ -128,8 +127,8 @@ def page(run: Run) -> Sides:
     now_ms = int(time.time() * 1000)
     history.publish(*(now_ms - HOUR_MS + at * HOUR_MS // run.rows for at in range(run.rows)))
     (folder / "rival.py").write_text(RIVAL)
-    mine = run.stack.enter_context(served.ours("ui", str(history.path), stderr=subprocess.DEVNULL))
-    rivals = served.program(str(folder / "rival.py"), "PORT", str(run.rows), stderr=subprocess.DEVNULL)
+    mine = run.stack.enter_context(our_server("ui", str(history.path), stderr=subprocess.DEVNULL))
+    rivals = rival_server(str(folder / "rival.py"), "PORT", str(run.rows), stderr=subprocess.DEVNULL)
     rival = run.stack.enter_context(rivals)
     open_s, moved_s = opened(driver, f"{mine.url}overview?job={history.job.name}", SHOWN), list[float]()
     for _ in range(5):
@@ -153,11 +152,11 @@ def jobs(run: Run) -> Sides:
     all_jobs = [Job.load(path) for path in paths]
     for job in all_jobs:
         ServedModel(bed.bootstrap, job.name).put()
-    with served.ours("ui", *map(str, paths), stderr=subprocess.DEVNULL) as ours:
+    with our_server("ui", *map(str, paths), stderr=subprocess.DEVNULL) as ours:
         driver.get(ours.url)
         last = f"return document.body.innerText.includes({json.dumps(all_jobs[-1].name)})"
         seconds_until(lambda: driver.execute_script(last), time.perf_counter())
-        idle(5.0)   # every job has been looked at
+        idle(5.0)  # every job has been looked at
         cpu = cpu_ms_a_second(ours, max(5.0, run.seconds))
     with ExitStack() as stack:
         standings = [stack.enter_context(JobStanding(job)) for job in all_jobs]

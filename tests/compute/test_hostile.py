@@ -61,12 +61,6 @@ def assert_near(kind: str, name: str, found: Array, expected: Array, limit: Arra
         assert not (np.isnan(expected) & np.isfinite(found)).any(), f"{name}: a NaN became a number"
 
 
-def assert_step(kind: str, found: _native.StepBlock, expected: _native.StepBlock) -> None:
-    for name in STEP_FIELDS:
-        one, other = getattr(found, name), getattr(expected, name)
-        assert one == pytest.approx(other, rel=1e-5, nan_ok=True), (kind, name)
-
-
 def compare(op: Op, types: str, n: int, kind: str, found: list[Any], usual: list[Any]) -> None:
     """With the meaning. `usual`: what the op gives without the kind."""
     exact, narrow = meaning(op, given(op, types, n, kind)), meaning(op, given(op, types, n, kind), wide=False)
@@ -77,7 +71,8 @@ def compare(op: Op, types: str, n: int, kind: str, found: list[Any], usual: list
     columns = [[value for _, value in outcomes(op, values)] for values in (exact, narrow, usual, *near)]
     for (name, value), its, plain, before, *moved in zip(outcomes(op, found), *columns, strict=True):
         if isinstance(value, _native.StepBlock):
-            assert_step(kind, value, its)
+            for field in STEP_FIELDS:
+                assert getattr(value, field) == pytest.approx(getattr(its, field), rel=1e-5, nan_ok=True), (kind, field)
         elif value.dtype.kind != "f":
             if kind not in OVERFLOWS:
                 np.testing.assert_array_equal(value, plain, f"{kind}: {name}")

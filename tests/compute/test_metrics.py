@@ -247,8 +247,7 @@ def test_top_classes_and_confusion_are_scikit_learns(rig: Any, spec: Any, classe
 def test_confusion_of_a_window_is_that_of_its_rows(rig: Any, spec: Any) -> None:
     """The difference of two looks, as all that is gathered."""
     rigged = rig(spec(loss="softmax_cross_entropy", classes=6), rows=200, capacity=256)
-    plan = rigged.plan()
-    rigged.step(plan)
+    plan = rigged.train(1)
     before = {name: block.copy() for name, block in rigged.model.scores(rigged.share).items()}
     rigged.step(plan)
     window = {name: block - before[name] for name, block in rigged.model.scores(rigged.share).items()}

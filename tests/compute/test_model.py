@@ -1,4 +1,4 @@
-"""The contract of models over the registries: backends agree, gradients are right, padding and weights do nothing."""
+"""Contracts of models: backends agree, gradients are right, padding and weights do nothing, transforms keep state."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from looped import over
 from slots import set_rows
+from stateful_examples import examples, held_of, ids
 
 from streamtrain import _native
 from streamtrain.compute import losses, optimizers
@@ -19,13 +20,10 @@ from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.state import block_view
 from streamtrain.errors import UserMistake
 from tests.compute.shapes import BACKENDS, HIDDEN, SHAPES, each_shape, name_of
+from tests.state.test_rules import MEANINGS
 
 # one of those that differ in the optimizer alone: differences need none
 DIFFERENTIATED = [shape for shape in SHAPES if shape.get("optimizer", "sgd") == "sgd"]
-
-
-def floats(state: np.ndarray[Any, Any], size_bytes: int) -> np.ndarray[Any, Any]:
-    return state[:size_bytes].view(np.float32)
 
 
 @each_shape
@@ -37,7 +35,7 @@ def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: 
         rigged.statistics(plan)
         losses_seen = [rigged.step(plan) for _ in range(4)]
         plan.predict(rigged.address)
-        learned = floats(rigged.state, rigged.model.learned_bytes).copy()
+        learned = rigged.learned.copy()
         scores = {name: block.copy() for name, block in rigged.model.scores(rigged.share).items()}
         found[backend + isa] = (losses_seen, learned, plan.output()[:50].copy(), scores)
         assert plan.step.not_finite == 0 and np.isfinite(learned).all()
@@ -67,10 +65,10 @@ def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, 
 def assert_gradients(rigged: Any) -> None:
     """What a step of descent takes off are the slopes of the loss."""
     rigged.statistics(rigged.plan())
-    before = rigged.state.copy()
-    rigged.step(rigged.plan("precise"), learning_rate=1.0)
-    gradient = floats(before, rigged.model.learned_bytes) - floats(rigged.state, rigged.model.learned_bytes)
-    plan, learned = rigged.plan("precise"), floats(rigged.state, rigged.model.learned_bytes)
+    before, learned = rigged.state.copy(), rigged.learned
+    gradient, plan = learned.copy(), rigged.plan("precise")
+    rigged.step(plan, learning_rate=1.0)
+    gradient -= learned
     names = [b for b in rigged.model.blocks if b.group == "parameters"]
     rng = np.random.default_rng(5)
     for block in names:
@@ -112,8 +110,7 @@ def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, 
 @over("shape", SHAPES, name_of)
 def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**shape))
-    plan = rigged.plan()
-    rigged.step(plan)
+    plan = rigged.train(1)
     state, share = rigged.state.copy(), rigged.share.copy()
     rigged.blocks["weight"][:] = 0
     for block in rigged.blocks.values():
@@ -165,8 +162,7 @@ def test_only_the_ratios_of_weights_matter(rig: Any, spec: Any, loss: str, isa: 
 @over(("optimizer", "backend"), lambda: product(optimizers.names(), BACKENDS))
 def test_a_step_that_is_not_finite_is_flagged(rig: Any, spec: Any, optimizer: str, backend: str) -> None:
     rigged = rig(spec(optimizer=optimizer))
-    plan = rigged.plan(backend)
-    rigged.step(plan)
+    plan = rigged.train(1, backend=backend)
     assert plan.step.not_finite == 0
     rigged.blocks["numbers"][3] = np.nan
     rigged.step(plan)
@@ -304,3 +300,70 @@ def test_sgd_with_a_momentum_does_as_momentum_does(rig: Any, spec: Any) -> None:
     assert heavy["dense0.weight"] == same["dense0.weight"] != light["dense0.weight"]
     assert heavy["sgd.u.c0.embedding"] == same["momentum.u.c0.embedding"]
     assert not [name for name in light if name.startswith("sgd.")]
+
+
+def held_blocks(model: Model) -> list[Any]:
+    return [block for block in model.blocks if block.group == "statistics" and "made_" in block.name]
+
+
+def fold(rigged: Any) -> None:
+    """What a round of one worker leaves."""
+    for block in held_blocks(rigged.model):
+        base, share = (block_view(block, memory, block.part_offset) for memory in (rigged.base, rigged.share))
+        base[...] = MEANINGS[block.rule](base.copy(), [share], [1.0])[""]
+        share[...] = 0
+
+
+@over(("name", "example"), examples(), ids=ids())
+def test_a_row_sees_the_rounds_start(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
+    """The same batch again in a round: the same predictions, but for what was learned; another round: others."""
+    rigged = rig(spec(held=[held_of(name, example)], numbers=0, layers=[HIDDEN]))
+    plan = rigged.plan()
+    seen = []
+    for _ in range(4):
+        for _ in range(2):
+            rigged.step(plan, learning_rate=0.0)
+            plan.predict(rigged.address)
+            seen.append(plan.output()[: rigged.rows].copy())
+        fold(rigged)
+    assert all(np.array_equal(one, other) for one, other in zip(seen[::2], seen[1::2], strict=True))
+    assert not np.array_equal(seen[0], seen[-1])
+
+
+@over(("name", "example"), examples(), ids=ids())
+def test_the_backends_agree_over_rounds(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
+    found, bits = {}, set()
+    for backend, isa in [("reference", ""), *(("cpu", isa) for isa in _native.supported_isas())]:
+        rigged = rig(spec(held=[held_of(name, example)], layers=[HIDDEN]))
+        plan = rigged.plan(backend, isa)
+        for _ in range(3):
+            rigged.fill()
+            rigged.step(plan)
+            rigged.step(plan)
+            fold(rigged)
+        plan.predict(rigged.address)
+        blocks = [block_view(block, rigged.base, block.part_offset).copy() for block in held_blocks(rigged.model)]
+        found[backend + isa] = (plan.output()[: rigged.rows].copy(), blocks)
+        if backend == "cpu":
+            bits.add((rigged.state.tobytes(), rigged.base.tobytes(), plan.output().tobytes()))
+    assert len(bits) == 1
+    expected, cpu = found["reference"], found["cpu" + _native.supported_isas()[-1]]
+    np.testing.assert_allclose(cpu[0], expected[0], rtol=2e-3, atol=2e-3)
+    for one, other in zip(cpu[1], expected[1], strict=True):
+        assert one.any()
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@over(("name", "example"), examples(), ids=ids())
+def test_rows_without_weight_are_not_gathered(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
+    shares = []
+    for noise in (0, 5):
+        rigged = rig(spec(held=[held_of(name, example)]))
+        row = rigged.rows // 2   # of weight 0
+        for block in ("held.numbers", "held.categories"):
+            if block in rigged.blocks:
+                rigged.blocks[block][row] = noise
+        rigged.step(rigged.plan())
+        shares.append([block_view(each, rigged.share, each.part_offset).copy() for each in held_blocks(rigged.model)])
+    for one, other in zip(*shares, strict=True):
+        np.testing.assert_array_equal(one, other)

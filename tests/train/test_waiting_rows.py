@@ -80,19 +80,15 @@ def one_by_one(schema: Schema, format_name: str, records: list[bytes]) -> tuple[
     """The same records, each by itself, which transforms its rows one by one."""
     slot = RowSlot(schema, CAPACITY, format_name)
     blocks = dict.fromkeys(slot.views, b"")
-    all_told, letters = Tally(), []
+    tally, letters = Tally(), []
     for number, record in enumerate(records):
-        told = Tally()
+        known = len(tally.dead_rows)
         for rows, part in slot.record(record):
-            told.add(part)
+            tally.add(part)
             for name, block in slot.views.items():
                 blocks[name] += block[:rows].tobytes()
-        letters += each(number, told.dead_rows)
-        all_told.trained += told.trained
-        all_told.dead += told.dead
-        all_told.filtered += told.filtered
-        all_told.newest_event_time_ms = max(all_told.newest_event_time_ms, told.newest_event_time_ms)
-    return blocks, all_told, letters
+        letters += each(number, tally.dead_rows[known:])
+    return blocks, tally, letters
 
 
 def records_of(format_name: str, schema: Schema, rows: list[dict[str, Any]], rows_of_a_record: int) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What is shipped is used by the product: no module, no definition and nothing bound is there for tests alone.
+"""The product uses all that is shipped: no module, no definition and nothing bound is there for tests alone.
 
 What is used is known by its name: one that others have too is not missed.
 """

@@ -60,7 +60,7 @@ def places(trees: Mapping[str, ast.Module], *kinds: type[ast.AST]) -> Iterator[t
 
 @functools.cache
 def _by_kind(tree: ast.AST) -> dict[type[ast.AST], list[ast.AST]]:
-    """All nodes that have fields. `ast.walk` takes twice the time."""
+    """Returns nodes that have fields, by kind. `ast.walk` takes twice the time."""
     found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
     left = [tree]
     for node in left:

@@ -61,7 +61,7 @@ def test_settings_of_librdkafka_are_in_the_native_table_alone(tracked: list[str]
 
 
 def public_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
-    """What a stub's body defines, without private helpers."""
+    """Returns the names that a stub's body defines."""
     names: dict[str, ast.stmt] = {}
     for node in body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):

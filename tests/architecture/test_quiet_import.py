@@ -26,7 +26,7 @@ print(json.dumps({"seen": seen, "spent": spent, "threads": threading.active_coun
 
 
 def imported(*names: str) -> dict:
-    """What importing the modules in a fresh interpreter did."""
+    """Imports the modules in a fresh interpreter, and reports what that did."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # NumPy's own pool is not our thread
     command = [sys.executable, "-c", SCRIPT, json.dumps(names)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -190,7 +190,7 @@ def test_no_rows(rows: Any) -> None:
     ],
 )
 def test_rows_that_cannot_be_used_name_no_topic(count: int, wrong: slice, message: str) -> None:
-    """Of an array they are found before anything runs; of an iterator as they come."""
+    """Rows of an array are checked before anything runs, rows of an iterator as they come."""
     given = columns(count)
     given["y"][wrong] = 5
     with pytest.raises(CheckFailed, match=message) as error:

@@ -108,7 +108,7 @@ def test_all_go_on_with_what_they_have_and_with_newer_ones_then(private_kafka: A
 
 
 def becomes_ready(predict: Predicting, bench: Bench) -> None:
-    """With the first snapshot, and answers what was asked before."""
+    """The predictor is ready with the first snapshot, and answers earlier requests."""
     waiting = "waiting for the first snapshot of outage"
     wait_for(lambda: any(log["message"].startswith(waiting) for log in predict.logs()))
     assert not predict.is_ready()

@@ -80,7 +80,7 @@ def test_it_fits(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
 
 
 def settled(browser: Any) -> bool:
-    """What is read in the background is there."""
+    """Waits for texts that the page reads in the background."""
     text = text_of(browser, "main")
     there = "return document.querySelector('main dl, main table, main .st-empty') !== null"
     return "…" not in text and browser.execute_script(there)

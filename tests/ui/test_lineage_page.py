@@ -44,7 +44,7 @@ def test_headers_that_name_less() -> None:
 
 
 def test_round_logs_from_the_first_that_is_asked_for(kafka: Any, tmp_path: Path) -> None:
-    """And ranges of a log that follow one another are one."""
+    """Ranges of a log that follow one another are one."""
     job = trained(kafka, tmp_path, rows=1000)
     settings, name = {"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name)
     logs, newest = list(round_logs(settings, name)), job.newest().manifest

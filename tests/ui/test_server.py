@@ -103,7 +103,7 @@ def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Pat
 
 
 def test_pages_say_what_the_topics_do(trained_job: TrainedJob, shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As HTML; tests/ui/test_*_page.py read them in a browser."""
+    """The pages as HTML; tests/ui/test_*_page.py read them in a browser."""
     monkeypatch.setattr(Sampling, "renew", lambda sampling: None)  # each look at the page would begin anew
     page, job = shown(trained_job.job), trained_job
     newest = job.newest()
@@ -137,7 +137,7 @@ def test_pages_say_what_the_topics_do(trained_job: TrainedJob, shown: Any, monke
 def test_every_job_of_the_cluster_is_found_and_strangers_are_refused(
     kafka: Any, trained_job: TrainedJob, tmp_path: Path, served: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """And each server ends as it is told."""
+    """Each server ends by its signal."""
     before = own_topics(trained_job)
     page = served("--bootstrap", kafka.bootstrap, "--host", "127.0.0.2")
     wait_for(lambda: page.points(trained_job.name)["charts"]["progressive_loss"])

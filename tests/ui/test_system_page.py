@@ -207,7 +207,7 @@ def test_a_page_that_is_given_no_address_says_what_to_give(trained_job: TrainedJ
 
 
 def test_metrics_that_a_page_is_given_are_drawn(trained_job: TrainedJob, shown: Any) -> None:
-    """In the place of a trainer, whose processes are `full`: this process."""
+    """This process stands in for a trainer, whose processes are `full`."""
     with Telemetry(0, trainer(PUBLISHED, job=trained_job.name)) as telemetry:
         page = shown(trained_job.job, f"127.0.0.1:{telemetry.port}")
         wait_for(lambda: "supervisor" in page.lines(trained_job.name, "processor"))

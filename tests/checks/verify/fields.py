@@ -69,7 +69,8 @@ def put(document: Any, path: Path, change: Callable[[Any], Any] = changed) -> No
     if len(path) == 3 and path[0] in COLUMNS and isinstance(document[path[0]], bytes):
         column = np.frombuffer(document[path[0]], COLUMNS[path[0]]).copy()
         cells = column[path[2]]
-        cells[path[1]] = changed(cells[path[1]].item()) if cells.ndim == 1 else 1
+        where = path[1] if cells.ndim == 1 else (path[1], 0)
+        cells[where] = changed(cells[where].item())
         document[path[0]] = column.tobytes()
         return
     *way, last = path

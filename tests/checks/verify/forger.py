@@ -90,7 +90,11 @@ class Forger:
         self._chains[lineage] = self._chain(self._chains.get(lineage), lineage, parts, log_documents)
         if manifest is not None and document is not None:
             old = sha256(manifest.value or b"")
-            self._mend_manifest(document, self._chains[lineage])
+            document["chain"] = self._chains[lineage]
+            for named in filter(None, (document["parent"], document["restored"])):
+                named["digest"] = self._digests.get(named["digest"], named["digest"])
+            for entry in document["kept"]:
+                entry[3] = self._digests.get(entry[3], entry[3])
             if version in self.manifests:
                 before = deepcopy(document)
                 self.manifests[version](document)
@@ -115,14 +119,6 @@ class Forger:
             return rounds.chain_after(chain, rounds.join([rounds.decode(packed(document)) for document in documents]))
         except (StreamtrainError, ValueError, TypeError, IndexError, KeyError):
             return rounds.chain_after(chain, rounds.join([rounds.decode(part.value or b"") for part in parts]))
-
-    def _mend_manifest(self, document: Any, chain: bytes) -> None:
-        document["chain"] = chain
-        for name in ("parent", "restored"):
-            if document[name] is not None:
-                document[name]["digest"] = self._digests.get(document[name]["digest"], document[name]["digest"])
-        for entry in document["kept"]:
-            entry[3] = self._digests.get(entry[3], entry[3])
 
     def _mend_others(self) -> None:
         """Mends the digests of snapshots in control and in predictions."""

@@ -1,7 +1,4 @@
-"""A job's history without a Kafka: the product's own encoders write what a trainer and a predictor would have written.
-
-Two lineages, five runs, a partition added, a gap accepted, batches left out, every kind of row, predictions.
-"""
+"""A job's history without a Kafka: the product's own encoders write what a trainer and a predictor would write."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ SETTINGS = {"format": "msgpack", "missing": '"skip"', "early": ""}
 
 @dataclass
 class GoodJob:
-    """What has been written, and the trainer that goes on writing."""
+    """The topics written so far, and the trainer that goes on writing."""
 
     written: Written = field(default_factory=lambda: Written.empty("good", records=2, requests=2, predictions=2))
     clean: bool = False  # good rows alone
@@ -92,8 +89,7 @@ class GoodJob:
         return {"x": self._rows / 7, "z": 1.0, "at": 1_700_000_000_000 + self._rows, "y": self._rows % 2, **changes}
 
     def produce(self, count: int = 12, partitions: Iterable[int] | None = None, bad: bool = True) -> None:
-        """Writes to each partition single rows, and with `bad` a record of many rows, bad ones, filtered ones, a
-        tombstone and holes."""
+        """Writes single rows to each partition; with `bad` also rows, records and holes of every other kind."""
         if self.clean:
             for index in range(count):
                 self.record(self.row(), index % 2)
@@ -136,7 +132,11 @@ class GoodJob:
         self.publisher = Assembler(self.job, self.run, self._layout, slot, build_digest())
         newest = self.located[max(self.located)] if self.located else None
         if imports is not None:
-            self._import(imports, positions)
+            found = imports.located[max(imports.located)]
+            manifest = found.manifest
+            of = Imported(imports.job.name, manifest.version, found.digest, manifest.lineage, "far", positions)
+            kept = (manifest.positions, manifest.gaps) if positions == "keep" else self.origin.begin()
+            self.lineage, self._state = imported_lineage(manifest, of, *kept), imports._state.copy()
         elif newest is None or fresh:
             held = Held() if newest is None else Held.of(newest)
             if damaged is not None:
@@ -151,19 +151,11 @@ class GoodJob:
             self._publish(Columns.empty(), [], self.lineage.round, self.lineage.metrics)
         self._ingest = Ingest(self.job, self.run.number, list(self.lineage.positions), self.lineage.round + 1)
 
-    def _import(self, other: GoodJob, positions: str) -> None:
-        found = other.located[max(other.located)]
-        manifest = found.manifest
-        of = Imported(other.job.name, manifest.version, found.digest, manifest.lineage, "far", positions)
-        self._state = other._state.copy()
-        kept = (manifest.positions, manifest.gaps) if positions == "keep" else self.origin.begin()
-        self.lineage = imported_lineage(manifest, of, *kept)
-
     def train(
         self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0,
         scores: Mapping[str, Any] | None = None, held_out: Mapping[str, Any] | None = None, passes: int = 0,
     ) -> None:  # fmt: skip
-        """Every record there is, in one publication. `scores`: further metrics, where the job ends early by them."""
+        """Trains on all records so far, in one publication. `scores`: further metrics, by which the job may end early."""
         self._ingest.read(self.written.partitions["records"])
         columns, letters = self._ingest.publish(closed_by, rejected)
         letters += rejected_letters(columns, lambda _: self.written.name("records"), self.run.number)
@@ -237,6 +229,7 @@ def imported_job(positions: str = "beginning") -> GoodJob:
 
 
 def good_job() -> GoodJob:
+    """Two lineages, five runs, a partition added, a gap accepted, batches left out, every kind of row, predictions."""
     made = GoodJob()
     made.produce()
     made.begin()
@@ -287,7 +280,7 @@ def clean_job() -> GoodJob:
 
 
 def compacted(made: GoodJob) -> GoodJob:
-    """As Kafka has it a while later."""
+    """The same job after compaction."""
     made.written.compact("snapshots")
     made.written.compact("control")
     return made

@@ -53,7 +53,7 @@ class Ingest:
         self._letters: list[DeadLetter] = []
 
     def read(self, partitions: list[Partition], turn: int = 5) -> None:
-        """All there is, `turn` records of a partition at a time, up to the partitions' ends."""
+        """Reads `turn` records of a partition at a time, up to the partitions' ends."""
         while len(self._positions) < len(partitions):
             self._positions.append(Position(0))
         waiting = [

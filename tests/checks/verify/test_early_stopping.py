@@ -69,8 +69,8 @@ ELSEWHERE = [("rows held out", 2), ("windows", 5), ("rows held out", 7)]
     ("case", "version"), [*WHERE, *(pytest.param(*each, marks=pytest.mark.full) for each in ELSEWHERE)]
 )
 def test_whatever_else_it_tells_is_found(case: str, version: int) -> None:
-    """In manifest and round log alike, so that only the counts speak against it: in the first evaluation, in a run that
-    went on, and after a restore."""
+    """Changes it in manifest and round log alike, so only the counts speak against it: in the first evaluation, in a
+    run that went on, and after a restore."""
     written = trained(*CASES[case]).written
     logs = [unpacked(each.value) for each in written.partitions["rounds"][0].messages]
     ours = [path for log in logs if log["version"] == version for path in paths(log) if path[:2] == BLOCK]

@@ -79,7 +79,7 @@ def test_ranges_that_overlap_within_a_log(later: Written) -> None:
 
 @pytest.mark.parametrize(("part", "key"), [("model", shelves.model_key), ("trainer", shelves.trainer_key)])
 def test_a_number_that_is_not_finite(later: Written, part: str, key: Any) -> None:
-    """In parameters or trainer state, under the right digests."""
+    """A number of parameters or of trainer state, under the right digests."""
     other = copied(later)
     snapshots = messages(other, "snapshots")
     newest = unpacked(next(each.value for each in reversed(snapshots) if shelves.is_manifest(each.key)))

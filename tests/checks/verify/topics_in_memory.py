@@ -30,7 +30,7 @@ class Partition:
             at += 1
 
     def remove(self, offset: int) -> None:
-        """As retention does."""
+        """Removes messages before `offset`, as retention does."""
         self.low = offset
         self.messages = [message for message in self.messages if message.offset >= offset]
 

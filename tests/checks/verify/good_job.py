@@ -155,7 +155,7 @@ class GoodJob:
         self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0,
         scores: Mapping[str, Any] | None = None, held_out: Mapping[str, Any] | None = None, passes: int = 0,
     ) -> None:  # fmt: skip
-        """Trains on all records so far, in one publication. `scores`: further metrics, by which the job may end early."""
+        """Trains on all records so far, in one publication. `scores`: metrics by which the job may end early."""
         self._ingest.read(self.written.partitions["records"])
         columns, letters = self._ingest.publish(closed_by, rejected)
         letters += rejected_letters(columns, lambda _: self.written.name("records"), self.run.number)

@@ -136,7 +136,7 @@ class Rig:
         blocks["weight"][rows // 2, 0] = 0
 
     def fill_bags(self) -> None:
-        """Of up to 6 entries a row, some rows without; those of scales are as many as their indexes."""
+        """Fills bags of up to 6 entries a row, some rows without; scales are as many as their indexes."""
         counts: dict[str, Any] = {}
         for block in self.layout.blocks:
             if not block.ragged:

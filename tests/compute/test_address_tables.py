@@ -42,7 +42,7 @@ def test_all_tables_of_a_batch_are_one_call(rig: Any, spec: Any) -> None:
 
 
 def test_their_gradients_take_a_bounded_part_of_a_step(rig: Any, spec: Any) -> None:
-    """Of a large batch some tables at a time; each of them once, in their order."""
+    """A large batch has some tables at a time; each of them once, in their order."""
     rigged = rig(spec(categories=20, layers=[TANH]), rows=20, capacity=1000)
     counts = Counter(call.op for call in calls_of(rigged))
     assert counts["embedding_forward"] == 1 and 1 < counts["adam_rows"] < 20

@@ -70,7 +70,7 @@ def test_what_nothing_reads_is_not_computed(spec: Any) -> None:
 
 
 def test_gradients_of_several_readers_add_in_one_order(rig: Any, spec: Any) -> None:
-    """Of what depends on each other, however it is written."""
+    """The order of dependence, however it is written."""
     network = [
         {"name": "a", **HIDDEN, "of": "input"}, {"name": "b", "dense": 7, "of": "a"},
         {"name": "c", "multiply": ["a", "b"]}, {"name": "d", "add": ["a", "b", "c"]},
@@ -214,7 +214,7 @@ def test_a_siamese_network_is_one_whose_layers_share_their_parameters(
 
 
 def test_batch_norm_of_a_stack_is_over_all_its_rows(rig: Any, spec: Any) -> None:
-    """Of the batch's rows of weight alone, each as often as it is stacked."""
+    """The batch's rows of weight alone, each as often as it is stacked."""
     graph = [{"name": "s", "stack": ["input.first", "input.first"]},
              {"name": "n", "batch_norm": 1e-3, "momentum": 1.0, "of": "s"}, {"name": "u", "unstack": "n"}]  # fmt: skip
     rigged = rig(spec(graph=graph))

@@ -1,4 +1,4 @@
-"""What is drawn: weights at the start, of the variance that is said, and what dropout leaves out, by seed and place."""
+"""Random draws by seed and place: weights at the start, of the variance that is said, and what dropout leaves out."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def prior(weights: Any, smoothing: float) -> Any:
 
 @over(("name", "settings"), [each for each in ALL if each[0] != "hinge"])   # begins at a margin of 0
 def test_a_model_that_has_learned_nothing_has_the_constants_loss(rig: Any, spec: Any, name: str, settings: Any) -> None:
-    """Of a start that is the constant prediction; of a number whose label is standardised too."""
+    """The start is the constant prediction; the label of a number is standardised too."""
     classes = {"classes": 3} if losses.label_kind(name) == "class" else {}
     number = {"standardize_label": True} if losses.label_kind(name) == "number" else {}
     rigged = rig(spec(loss=name, settings=settings, **classes, **number), rows=64)

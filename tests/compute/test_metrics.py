@@ -218,7 +218,7 @@ def test_curves_of_nothing_and_of_one_label() -> None:
 
 @over("classes", [3, 7, 11, 120])
 def test_top_classes_and_confusion_are_scikit_learns(rig: Any, spec: Any, classes: int) -> None:
-    """Of labels that some of the model's classes never are; whatever there are enough classes for is told, no more."""
+    """Some of the model's classes are never a label; figures are those there are enough classes for."""
     rigged = rig(spec(loss="softmax_cross_entropy", classes=classes), rows=200, capacity=256)
     rigged.model.views(rigged.state)["output.weight"][:] = rigged.rng.normal(0, 0.5, (5, classes))
     figures, p, y, w = trained(rigged, 4, classes - 1)

@@ -82,7 +82,7 @@ def test_maximize_is_minimize_upside_down(name: str) -> None:
 
 
 def test_owlqn_finds_what_l1_leaves() -> None:
-    """Where the slope is that of the penalty, or less beside a 0: the minimum of a convex function."""
+    """A convex function is least where the slope is that of the penalty, or less beside a 0."""
     function: Any = Quadratic()
     function.l1 = np.full(12, 6.0)
     found = minimize(function, np.zeros(12), "owlqn", **TIGHT)
@@ -196,7 +196,7 @@ class Noisy:
 
 
 def test_meta_descent_adapts_its_rates_to_noise() -> None:
-    """From rates that are far too small and too large it comes near, nearer than such rates alone would."""
+    """Comes near from rates that are far too small and too large, nearer than such rates alone would."""
     function = Noisy()
     least = function(function.best)[0]
     for rate in (1e-4, 1e-3, 0.5):

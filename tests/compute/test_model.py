@@ -63,7 +63,7 @@ def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, 
 
 
 def assert_gradients(rigged: Any) -> None:
-    """What a step of descent takes off are the slopes of the loss."""
+    """Checks that a step of descent takes off the slopes of the loss."""
     rigged.statistics(rigged.plan())
     before, learned = rigged.state.copy(), rigged.learned
     gradient, plan = learned.copy(), rigged.plan("precise")
@@ -85,7 +85,7 @@ def assert_gradients(rigged: Any) -> None:
 
 @each_shape
 def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
-    """What lies behind them in a slot, or is left in the workspace of a fuller batch, is not read on the CPU."""
+    """The CPU reads nothing that lies behind them in a slot, or is left in the workspace of a fuller batch."""
     bits = set()
     for capacity, fuller, junk in ((50, False, 0), (1000, False, 0xFF), (64, True, 0xFF)):   # 0xFF: all floats are NaN
         rigged = rig(spec(**shape), rows=50, capacity=capacity)
@@ -307,7 +307,7 @@ def held_blocks(model: Model) -> list[Any]:
 
 
 def fold(rigged: Any) -> None:
-    """What a round of one worker leaves."""
+    """Leaves what a round of one worker does."""
     for block in held_blocks(rigged.model):
         base, share = (block_view(block, memory, block.part_offset) for memory in (rigged.base, rigged.share))
         base[...] = MEANINGS[block.rule](base.copy(), [share], [1.0])[""]

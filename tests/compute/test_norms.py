@@ -152,7 +152,7 @@ def test_from_least_rows_on_a_batch_is_normalised_by_its_own(rig: Any, spec: Any
 
 @pytest.mark.parametrize("growth", [4000, 300])
 def test_a_stream_is_learned_from_its_first_batches_on(growth: int) -> None:
-    """Of one row as `init` writes jobs, then of two, three, …: about as well as without the norm."""
+    """Batches have one row as `init` writes jobs, then two, three, …: about as well as without the norm."""
     told = []
     for norms in ((), ({"batch_norm": 1e-5},)):
         layers = [{"dense": 16}, *norms, {"dense": 8, "activation": "tanh"}]

@@ -55,7 +55,7 @@ def arguments(op: Op, types: str, n: int) -> list[Any]:
 
 
 def those_of(op: Op, values: list[Any], *roles: str) -> list[Any]:
-    """Those of several arrays one by one."""
+    """Returns the values of these roles; of several arrays one by one."""
     mine = [value for arg, value in zip(op.args, values, strict=True) if arg.role in roles]
     return [one for value in mine for one in (value if isinstance(value, list) else [value])]
 

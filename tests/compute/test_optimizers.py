@@ -194,7 +194,7 @@ def stepped(rig: Any, told: dict[str, Any], **optimizer: Any) -> dict[str, float
 
 
 def test_clipping_by_norm_scales_what_is_together(rig: Any, spec: Any) -> None:
-    """All of it to one norm, or each group to its own, tables of both kinds with it."""
+    """The whole to one norm, or each group to its own, tables of both kinds with it."""
     told = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
     plain = stepped(rig, told)
     whole = float(np.linalg.norm(list(plain.values())))

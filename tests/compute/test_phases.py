@@ -60,7 +60,7 @@ def test_it_changes_nothing_but_the_parameters_and_has_equal_bits(rig: Any, spec
 
 
 def outcome(rigged: Any, backend: str, threads: int, phases: tuple[str, ...]) -> list[bytes]:
-    """Of three steps, each of these phases, one after the other; and of a prediction."""
+    """The outcome of three steps, each of these phases, one after the other; and of a prediction."""
     plan = rigged.plan(backend, phases=(*phases, "predict"), threads=threads)
     rigged.statistics(plan)
     results = []
@@ -122,7 +122,7 @@ def test_an_objective_is_its_parts_one_after_the_other(rig: Any, spec: Any, shap
 
 
 def test_no_part_has_a_call_of_another(spec: Any) -> None:
-    """All parts together have each call of a step, once."""
+    """The parts together have each call of a step, once."""
     builder, _ = Model(spec(**CLIPPED)).built(64)
     for whole, parts in _native.PLAN_PHASES.items():
         calls = [call for part in parts for call in builder.calls_of(part)]
@@ -195,7 +195,7 @@ def test_rows_cut_otherwise_have_the_same_value_and_gradient(rig: Any, spec: Any
 
 
 def test_penalties_are_of_their_groups(rig: Any, spec: Any) -> None:
-    """Of weights and embeddings, whole tables; of biases where their group says so."""
+    """Weights and embeddings, whole tables, have them; biases where their group says so."""
     plain = objective_of(rig(spec(layers=[TANH], categories=1)))
     x = plain.start()
     value, gradient = plain(x)
@@ -253,7 +253,7 @@ def test_active_rows_are_those_of_a_weight_above_0(rig: Any, spec: Any, loss: st
 @over("backend", BACKENDS)
 @over("limit", ["clip_norm", "clip_group_norm"])
 def test_the_norm_is_that_of_the_gradient_before_it_is_clipped(rig: Any, spec: Any, backend: str, limit: str) -> None:
-    """Of SGD of rate 1 the gradient is what a step takes off."""
+    """A step of SGD of rate 1 takes the gradient off."""
     told = spec(layers=[HIDDEN], categories=2, bags=[0])
     found = []
     for bound in (1e9, 1e-3):

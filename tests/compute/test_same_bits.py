@@ -146,7 +146,7 @@ def told(task: str, what: str) -> str:
 
 
 def plan_threads() -> set[str]:
-    """Those of plans, of all that this process has."""
+    """Returns the process's threads that are a plan's."""
     return {task for task in os.listdir("/proc/self/task") if told(task, "comm") == "plan\n"}
 
 
@@ -172,7 +172,7 @@ def test_two_thousand_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any
 
 
 def test_what_a_tile_makes_no_other_thread_writes(rig: Any, spec: Any) -> None:
-    """Of a group of tiles each array is of the batch's rows, or is own, or is read; sums alone are shared, in order."""
+    """Each array of a group of tiles is of the batch's rows, or is own, or is read; sums alone are shared, in order."""
     for shape in (NETWORKS["layers"], {"layers": [{"layer_norm": 1e-5}, HIDDEN]}, {"loss": "softmax_cross_entropy"}):
         rigged = rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY)
         program = rigged.model.program(rigged.layout)

@@ -23,7 +23,7 @@ LEARNED = ("table", "p", "a", "b", "totals")   # what has a table's shape
 
 
 def leads(isa: str, buckets: int, ends: Any, index: Any, weight: Any) -> tuple[Any, Any]:
-    """Of each entry: what the kernel finds, and the reference."""
+    """Returns what the kernel finds of each entry, and the reference."""
     found, expected = np.full(len(index), -7, np.int32), np.full(len(index), -7, np.int32)
     seen = np.zeros(slots_of(len(index)), np.int64)
     given = [len(ends), len(index), buckets, len(seen), ends, index, weight, seen]
@@ -35,7 +35,7 @@ def leads(isa: str, buckets: int, ends: Any, index: Any, weight: Any) -> tuple[A
 @over("isa", _native.supported_isas())
 @over("share", [0.0, 0.3, 1.0])
 def test_the_first_of_each_bucket_leads(isa: str, share: float) -> None:
-    """Of few buckets, of many, and of ones that all want the same slot; `share` of the rows have no weight."""
+    """Few buckets, many, and ones that all want the same slot; `share` of the rows have no weight."""
     random = np.random.default_rng(1)
     ends = np.cumsum(random.integers(0, 80, ROWS)).astype(np.int32)
     entries, weight = int(ends[-1]), (random.random((ROWS, 1)) >= share).astype(np.float32)

@@ -50,7 +50,7 @@ def rig_with(make: Any, rows: int = 50, **given: Any) -> Rig:
 @pytest.mark.parametrize("loss", losses.names())
 @pytest.mark.parametrize("backend", [name for name in backends.names() if backends.get(name).CALLS_OUT])
 def test_it_learns_as_the_same_layers_of_ours(loss: str, backend: str) -> None:
-    """From the same start: outputs, gradients of parameters and of embeddings below, the optimizer over all."""
+    """The start is the same; so are outputs, gradients of parameters and of embeddings below, and the optimizer."""
     layers = [{"dense": 8, "activation": "relu"}]
     given = {"loss": loss, "numbers": 5, "standardize": True, "categories": 2}
     theirs, ours = rig_with(two_layers, **given), Rig(spec_of(layers=layers, **given))

@@ -1,4 +1,4 @@
-"""Where native lays a state's blocks, in the state and in a mean buffer."""
+"""Places of a state's blocks, in the state and in a mean buffer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_blocks_lie_one_behind_the_other_the_learned_part_first(reverse: bool) -
 
 
 def learned_rules() -> set[str]:
-    """Those trained in place: a block of one alone leaves no statistics part."""
+    """Returns the rules trained in place: a block of one alone leaves no statistics part."""
     return {rule for rule in RULES if made([("x", "g", rule, (1,))]).statistics_bytes == 0}
 
 

@@ -154,7 +154,7 @@ def quantile(cells: Array, rank: float) -> float:
 
 
 def bound(away: int) -> float:
-    """Where a cell begins, so many from 0: 2^-32, then 32 steps to each next power of two."""
+    """Returns where a cell begins, so many from 0: 2^-32, then 32 steps to each next power of two."""
     power, step = divmod(away - 1, 32)
     return 2.0 ** (power - 32) * (1 + step / 32) if away > 0 else 0.0
 
@@ -219,7 +219,7 @@ def same(found: Array, expected: Array) -> None:
 
 
 def pieces(name: str, mean: dict[str, Array]) -> dict[str, Array]:
-    """What is published of a block, by what follows its name."""
+    """Returns what is published of a block, by what follows its name."""
     return {key.removeprefix(name): value for key, value in mean.items() if key.partition("@")[0] == name}
 
 
@@ -263,7 +263,7 @@ def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str, dtype: str
 
 @over(("rule", "dtype"), STORED)
 def test_one_workers_round_is_its_own(rule: str, dtype: str) -> None:
-    """What is trained stays as the only worker has it, to the bit; a weight does not matter."""
+    """The trained values stay as the only worker has them, to the bit; a weight does not matter."""
     blocks = blocks_of(rule, dtype)
     run = BlockRounds(blocks, 1, drawn(rule, blocks, np.random.default_rng(1)))
     given = drawn(rule, blocks, np.random.default_rng(2))
@@ -277,7 +277,7 @@ def test_one_workers_round_is_its_own(rule: str, dtype: str) -> None:
 
 
 def test_a_vector_beyond_the_caches_has_the_same_mean() -> None:
-    """From a million elements on a mean is streamed past the caches."""
+    """A mean of a million elements or more is streamed past the caches."""
     blocks, random = [("x", "parameters", "learned", ((1 << 20) + 3,))], np.random.default_rng(3)
     run = BlockRounds(blocks, 4, {})
     given, weights = [drawn("learned", blocks, random) for _ in range(4)], [1.0, 2.0, 3.0, 4.0]

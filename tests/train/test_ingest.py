@@ -1,4 +1,4 @@
-"""What ingest makes of a stream: batches that grow with the rows seen, and threads that wait for a full ring."""
+"""Ingest's batches of a stream, which grow with the rows seen, and its threads, which wait for a full ring."""
 
 from __future__ import annotations
 

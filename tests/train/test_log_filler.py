@@ -23,7 +23,7 @@ Open = Callable[[int, int], _native.Source]
 
 
 def records(partition: int) -> list[bytes | None]:
-    """Of 1 to 9 rows, some of which cannot be trained or are left out, and some that are no records at all."""
+    """Records of 1 to 9 rows, some of which cannot be trained or are left out, and some that are no records at all."""
     random = np.random.default_rng(partition)
     made: list[bytes | None] = []
     for size in random.integers(1, 10, 60).tolist():
@@ -39,7 +39,7 @@ def plan_of(run: ArenaRun) -> _native.DecodePlan:
 
 
 def trained() -> tuple[ArenaRun, Log]:
-    """What ingest, by a thread a partition in turn, makes of the records, and the log of it."""
+    """A run whose ingest read the records, by a thread a partition in turn, and the log of it."""
     run = ArenaRun(more_slots=64)
     run.ring.begin(round=-1, learning_rate=0.01, positions=[(at, 0, 0) for at in range(PARTITIONS)])
     drain, cutter = _native.RoundLogThread(run.ring), _native.RoundCutter(run.arena)

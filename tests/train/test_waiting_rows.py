@@ -52,7 +52,7 @@ class Stream:
         assert status == _native.IngestStatus.ENDED
 
     def slots(self) -> list[tuple[Any, Any, dict[str, bytes]]]:
-        """Of each slot the header, the ranges, and its rows by block."""
+        """Returns the header, the ranges and the rows by block of each slot."""
         found = []
         for number in range(self.arena.progress()["slots_filled"]):
             slot = view(self.arena.slot_address(number), self.layout.slot_bytes)
@@ -63,7 +63,7 @@ class Stream:
         return found
 
     def letters(self) -> list[DeadRow]:
-        """What each() gives of those that wait to be published, in order."""
+        """Returns what each() gives of those that wait to be published, in order."""
         waiting = dead_letters._letters(self.ring.dead_letters(1 << 30)[0], str, 0)
         return [row for letter in waiting for row in each(letter.offset, letter.rows)]
 
@@ -97,7 +97,7 @@ def records_of(format_name: str, schema: Schema, rows: list[dict[str, Any]], row
 
 
 def rows_without_mistakes(count: int, seed: int) -> list[dict[str, Any]]:
-    """Those that the encoders of columns take, too."""
+    """Rows that the encoders of columns take, too."""
     rows = chain_rows(count, seed)
     for row in rows:
         row["a"] = None if isinstance(row["a"], str) else row["a"]
@@ -163,7 +163,7 @@ def test_a_cell_that_does_not_fit_ends_its_row_alone() -> None:
 
 @over("made", [0, 1, 2])
 def test_rows_without_any_label_are_left_out_of_those_that_wait(made: int) -> None:
-    """Of two heads, of which transforms make so many labels."""
+    """The rows have two heads; transforms make so many of their labels."""
     skip: dict[str, Any] = {"role": "label", "missing": "skip_head"}
     columns: dict[str, Any] = {"x": {}, "when": {"role": "event_time"}}
     tables: dict[str, Any] = {"log_x": {"log1p": "x"}}

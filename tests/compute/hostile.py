@@ -35,8 +35,8 @@ ROUNDING = 2.0**-23   # of a float
 
 
 def takes(op: Op, arg: Arg, kind: str, content: Any) -> bool:
-    """Returns whether this kind is put into the argument. Values are put into numbers of rows and into parameters; what an
-    optimizer keeps is finite, and so are statistics."""
+    """Returns whether this kind is put into the argument. Values are put into numbers of rows and into parameters; all
+    that an optimizer keeps is finite, and so are statistics."""
     names = {each.name for each in op.args}
     if isinstance(content, list):
         return all(takes(op, arg, kind, one) for one in content)

@@ -69,7 +69,7 @@ pairs: Cells = st.one_of(
 two: Cells = st.lists(numbers, min_size=2, max_size=2)
 points: Cells = st.one_of(two, two, two, st.sampled_from([[1, None], [None, 2.5], [1, "x"], [1, 2, 3]]))
 syllables = st.sampled_from([*"aB ._7é\u0301\u0130\u2165日\0", "Late ", "again, ", "\U000e0101"])
-spoken: Cells = st.lists(syllables, max_size=8).map("".join)
+spoken: Cells = st.lists(syllables, min_size=2, max_size=8).map("".join)
 
 KINDS: dict[str, Sort] = {
     "number": Sort(these(standardize=[None, True]), numbers, -1.5, (DOUBLE, FLOAT, WHOLE, TRUTH)),

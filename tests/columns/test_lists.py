@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
-from avro_schemas import record
+from avro_schemas import record, written
 from example_format import is_columnar, needs_no_option
 from long_tables import in_full_all
 from looped import over
@@ -242,6 +243,7 @@ GOOD = [
     {"tags": ["a", 7, None, True], "place": [1, 2.5, -3], "late": 1},
     {"x": 2, "tags": [], "late": 0},
     {"late": 1, "place": None, "tags": ["\u00e9\n"]},
+    {"late": 0, "place": [1, 2, "x"], "tags": [[1], {"a": 2}]},
 ]
 AVRO = avro(("x", ["null", "double"]), ("tags", ["null", AVRO_TAGS]), ("place", ["null", AVRO_PLACE]))
 
@@ -264,7 +266,14 @@ PACKED = [
 TABLES = [name for name in format_names() if is_columnar(name) and not cannot(name, MIXED)]
 
 
+FULL = [{name: row.get(name) for name in ("x", "tags", "place", "late")} for row in GOOD[:3]]
+COLUMNS = {name: [row[name] for row in FULL] for name in FULL[0]}
+VECTORS = {"place": [[1, 2, 3], None, [4, 5, np.nan]], "late": [1, 0, 1], "x": [1, 2, 3]}
 EXAMPLES: list[tuple[Format, bytes]] = [
+    *(("json", json.dumps(record).encode()) for record in (GOOD, *GOOD, COLUMNS)),
+    *(("msgpack", msgpack.packb(record)) for record in (GOOD, *GOOD, COLUMNS)),
+    *((AVRO, written(json.loads(AVRO["schema"]), row)) for row in FULL),
+    *((form, record_format(form).encode(MIXED, each)) for form in TABLES for each in (VECTORS, COLUMNS)),
     # a block that tells its size, and one that lies
     (AVRO, b"\0\2\5\x08\2\2a\2\2b\0\0\0\2"), (AVRO, b"\0\2\5\x06\2\2a\2\2b\0\0\0\2"),
     *(("packed", packed({"tags": cells, "late": Cells("u1", [1, 0, 1], [False] * 3)})) for cells in PACKED),
@@ -273,7 +282,7 @@ EXAMPLES: list[tuple[Format, bytes]] = [
 
 @over("form", TABLES)
 def test_tables_are_written_as_python_does(form: str) -> None:
-    plain = [{name: row.get(name) for name in ("x", "tags", "place", "late")} for row in [*GOOD, GOOD[0]]]
+    plain = [{name: row.get(name) for name in ("x", "tags", "place", "late")} for row in [*GOOD[:3], GOOD[0]]]
     native = _native.RecordEncoder(form, MIXED.native_columns(), lambda value, column: None)
     native.read_rows(plain)
     columns = {name: [row[name] for row in plain] for name in ("x", "tags", "place", "late")}

@@ -34,11 +34,13 @@ from pictures import bomb, chunk, jpeg, noise, png, with_colours, with_size
 from sounds import RATE, encoded, flac, head, made_wav, tone, wav, with_count
 
 COUNT = 40  # samples
+IMAGE = "image"
+AUDIO = "audio"
 COLUMNS: dict[str, dict[str, Any]] = {
-    "image": {"kind": "image", "size": [4, 6]}, "audio": {"kind": "audio", "rate": RATE, "seconds": COUNT / RATE}
+    IMAGE: {"kind": IMAGE, "size": [4, 6]}, AUDIO: {"kind": AUDIO, "rate": RATE, "seconds": COUNT / RATE}
 }  # fmt: skip
 LATE = {"late": {"role": "label", "missing": 1}}
-EXPECTED = {"image": "JPEG or PNG", "audio": f"WAV or FLAC of {RATE} samples a second"}
+EXPECTED = {IMAGE: "JPEG or PNG", AUDIO: f"WAV or FLAC of {RATE} samples a second"}
 
 
 def schema_of(kind: str, /, **settings: Any) -> Schema:
@@ -71,8 +73,8 @@ RF64 = encoded(PCM, "RF64")
 JPEG = jpeg(noise(8, 8))
 BROKEN_PNG = png(noise())[:40] + b"\xff" + png(noise())[41:]
 GOOD: dict[str, list[tuple[bytes, Any]]] = {
-    "image": [(png(noise()), noise().ravel()), (png(255 - noise()), 255 - noise().ravel())],
-    "audio": [(WAV, PCM / np.float32(32768)), (FLAC, PCM / np.float32(32768))],
+    IMAGE: [(png(noise()), noise().ravel()), (png(255 - noise()), 255 - noise().ravel())],
+    AUDIO: [(WAV, PCM / np.float32(32768)), (FLAC, PCM / np.float32(32768))],
 }
 
 
@@ -90,7 +92,7 @@ def test_a_cell_is_its_numbers(kind: str, form: str) -> None:
     assert np.array_equal(found, [numbers for _, numbers in GOOD[kind] * 5])
 
 
-@over(("kind", "raw", "expected"), [("image", *GOOD["image"][0]), ("audio", FLOATS, WAVE)])
+@over(("kind", "raw", "expected"), [(IMAGE, *GOOD[IMAGE][0]), (AUDIO, FLOATS, WAVE)])
 def test_a_programs_rows_hold_bytes_or_base64(kind: str, raw: bytes, expected: Any) -> None:
     for cell in (raw, base64.b64encode(raw).decode()):
         slot = RowSlot(schema_of(kind), 4)
@@ -101,41 +103,41 @@ def test_a_programs_rows_hold_bytes_or_base64(kind: str, raw: bytes, expected: A
 @over(
     ("kind", "cell", "got"),
     [
-        *((kind, cell, got) for kind, other in (("image", b"GIF89a"), ("audio", b"OggS")) for cell, got in (
+        *((kind, cell, got) for kind, other in ((IMAGE, b"GIF89a"), (AUDIO, b"OggS")) for cell, got in (
             (other, "neither"), (b"", "neither"), (7, "7"), (True, "true"),
             ("no base64!", 'text that is no base64: "no base64!"'), (base64.b64encode(other).decode(), "neither"),
         )),
-        ("image", JPEG[: len(JPEG) // 2], "a JPEG that is cut short"),
-        ("image", JPEG[:-2], "a JPEG that is cut short"),
-        ("image", b"\xff\xd8\xff\xd9", "a JPEG without a picture"),
-        ("image", with_size(JPEG, 65535, 65535), "a picture of 65535 x 65535"),
-        ("image", with_size(JPEG, 0, 8), "a picture of 8 x 0"),
-        ("image", with_colours(JPEG, 4), "a JPEG of 4 colours"),
-        ("image", png(noise())[:-1], "a PNG that is cut short"),
-        ("image", b"\x89PNG\r\n\x1a\n" + chunk(b"IEND", b""), "a PNG without a head"),
-        ("image", bomb(1 << 20, 1 << 20), "a picture of 1048576 x 1048576"),
-        ("image", BROKEN_PNG, "one that cannot be decoded"),
-        ("audio", b"RIFF\0\0\0\0AVI ", "neither"),
-        ("audio", WAV[:-1], "a WAV that is cut short"),
-        ("audio", WAV[:30], "a WAV that is cut short"),
-        ("audio", made_wav(sounds.chunk(b"data", b"\0" * 8)), "a WAV without a head"),
-        ("audio", made_wav(head(), head(), sounds.chunk(b"data", b"\0" * 8)), "a WAV of two heads"),
-        ("audio", made_wav(head(), sounds.chunk(b"data", b"")), "a WAV of 0 samples in 1 channels"),
-        ("audio", made_wav(head(channels=9), sounds.chunk(b"data", b"\0" * 180)), "a WAV of 9 channels"),
-        ("audio", made_wav(head(channels=0), sounds.chunk(b"data", b"\0" * 8)), "a WAV of 0 channels"),
-        ("audio", made_wav(head(form=17, bits=4), sounds.chunk(b"data", b"\0" * 8)), "a WAV of format 17"),
-        ("audio", wav(WAVE, 44100), "one of 44100"),
-        ("audio", flac(WAVE, 16000), "one of 16000"),
-        ("audio", FLAC[:30], "a FLAC that is cut short"),
-        ("audio", b"fLaC" + b"\x84\0\0\4abcdef", "a FLAC without a head"),
-        ("audio", with_count(FLAC, (1 << 36) - 1), "a FLAC of 68719476735 samples in 1 channels"),
-        ("audio", with_count(FLAC, 0)[:-1], "a FLAC of 0 samples in 1 channels"),
-        ("audio", RF64[:-1], "a WAV that is cut short"),
-        ("audio", RF64.replace(b"ds64", b"JUNK"), "a WAV without a head"),
-        ("audio", FLAC[:-20], "one that cannot be decoded"),
-        ("audio", with_count(flac(PCM[:-9]), COUNT), "one that cannot be decoded"),
-        ("audio", wav(np.full(COUNT, np.nan, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
-        ("audio", wav(np.full(COUNT, 1e30, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
+        (IMAGE, JPEG[: len(JPEG) // 2], "a JPEG that is cut short"),
+        (IMAGE, JPEG[:-2], "a JPEG that is cut short"),
+        (IMAGE, b"\xff\xd8\xff\xd9", "a JPEG without a picture"),
+        (IMAGE, with_size(JPEG, 65535, 65535), "a picture of 65535 x 65535"),
+        (IMAGE, with_size(JPEG, 0, 8), "a picture of 8 x 0"),
+        (IMAGE, with_colours(JPEG, 4), "a JPEG of 4 colours"),
+        (IMAGE, png(noise())[:-1], "a PNG that is cut short"),
+        (IMAGE, b"\x89PNG\r\n\x1a\n" + chunk(b"IEND", b""), "a PNG without a head"),
+        (IMAGE, bomb(1 << 20, 1 << 20), "a picture of 1048576 x 1048576"),
+        (IMAGE, BROKEN_PNG, "one that cannot be decoded"),
+        (AUDIO, b"RIFF\0\0\0\0AVI ", "neither"),
+        (AUDIO, WAV[:-1], "a WAV that is cut short"),
+        (AUDIO, WAV[:30], "a WAV that is cut short"),
+        (AUDIO, made_wav(sounds.chunk(b"data", b"\0" * 8)), "a WAV without a head"),
+        (AUDIO, made_wav(head(), head(), sounds.chunk(b"data", b"\0" * 8)), "a WAV of two heads"),
+        (AUDIO, made_wav(head(), sounds.chunk(b"data", b"")), "a WAV of 0 samples in 1 channels"),
+        (AUDIO, made_wav(head(channels=9), sounds.chunk(b"data", b"\0" * 180)), "a WAV of 9 channels"),
+        (AUDIO, made_wav(head(channels=0), sounds.chunk(b"data", b"\0" * 8)), "a WAV of 0 channels"),
+        (AUDIO, made_wav(head(form=17, bits=4), sounds.chunk(b"data", b"\0" * 8)), "a WAV of format 17"),
+        (AUDIO, wav(WAVE, 44100), "one of 44100"),
+        (AUDIO, flac(WAVE, 16000), "one of 16000"),
+        (AUDIO, FLAC[:30], "a FLAC that is cut short"),
+        (AUDIO, b"fLaC" + b"\x84\0\0\4abcdef", "a FLAC without a head"),
+        (AUDIO, with_count(FLAC, (1 << 36) - 1), "a FLAC of 68719476735 samples in 1 channels"),
+        (AUDIO, with_count(FLAC, 0)[:-1], "a FLAC of 0 samples in 1 channels"),
+        (AUDIO, RF64[:-1], "a WAV that is cut short"),
+        (AUDIO, RF64.replace(b"ds64", b"JUNK"), "a WAV without a head"),
+        (AUDIO, FLAC[:-20], "one that cannot be decoded"),
+        (AUDIO, with_count(flac(PCM[:-9]), COUNT), "one that cannot be decoded"),
+        (AUDIO, wav(np.full(COUNT, np.nan, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
+        (AUDIO, wav(np.full(COUNT, 1e30, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
     ],
 )  # fmt: skip
 def test_what_is_none_is_a_dead_letter(kind: str, cell: Any, got: str) -> None:
@@ -153,8 +155,8 @@ SILENCE = 600 * RATE  # samples
 @over(
     ("kind", "raw", "size", "got", "most_kb"),
     [
-        ("image", bomb(4000, 4000), 4000 * 4000 * 3, "a picture of 4000 x 4000", 20_000),
-        ("audio", flac(np.zeros(SILENCE, np.float32)), 4 * SILENCE, f"a FLAC of {SILENCE} samples in 1 channels",
+        (IMAGE, bomb(4000, 4000), 4000 * 4000 * 3, "a picture of 4000 x 4000", 20_000),
+        (AUDIO, flac(np.zeros(SILENCE, np.float32)), 4 * SILENCE, f"a FLAC of {SILENCE} samples in 1 channels",
          10_000),
     ],
     ids=COLUMNS,
@@ -167,7 +169,7 @@ def test_a_bomb_does_not_burst(kind: str, raw: bytes, size: int, got: str, most_
     for _ in range(20):
         _, tally = decode_rows("msgpack", schema_of(kind, max_decoded_bytes=size - 1), row_of(raw))
         assert tally.dead_rows[0].reason == f"expected {EXPECTED[kind]}, got {got}"
-        assert kind == "image" or not decoded(kind, raw).any()
+        assert kind == IMAGE or not decoded(kind, raw).any()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < most_kb
     decoded(kind, raw)
 
@@ -179,10 +181,10 @@ SILENT = product_sounds.features(np.zeros(400, np.float32), product_sounds.Sound
 @over(
     ("kind", "settings", "expected"),
     [
-        ("image", {"missing": 0}, [[0] * 72]), ("image", {"missing": 200}, [[200] * 72]),
-        ("image", {"missing": "skip"}, []), ("audio", {"missing": "skip"}, []),
-        ("audio", {"missing": 0}, [[0.0] * COUNT]), ("audio", {"missing": 0.5}, [[0.5] * COUNT]),
-        ("audio", {"missing": 0, **MEL}, [SILENT.tolist()]),
+        (IMAGE, {"missing": 0}, [[0] * 72]), (IMAGE, {"missing": 200}, [[200] * 72]),
+        (IMAGE, {"missing": "skip"}, []), (AUDIO, {"missing": "skip"}, []),
+        (AUDIO, {"missing": 0}, [[0.0] * COUNT]), (AUDIO, {"missing": 0.5}, [[0.5] * COUNT]),
+        (AUDIO, {"missing": 0, **MEL}, [SILENT.tolist()]),
     ],
 )  # fmt: skip
 def test_a_missing_one_is_what_the_column_says(kind: str, settings: dict[str, Any], expected: list[Any]) -> None:
@@ -193,14 +195,14 @@ def test_a_missing_one_is_what_the_column_says(kind: str, settings: dict[str, An
 
 
 SCHEMAS = {
-    "image": [schema_of("image"), schema_of("image", channels=1, missing=7),
-              schema_of("image", size=3, max_decoded_bytes=120)],
-    "audio": [schema_of("audio"), schema_of("audio", features={"mel": 3, "window": 24, "step": 5}, missing=0),
-              schema_of("audio", seconds=0.001, max_decoded_bytes=120)],
+    IMAGE: [schema_of(IMAGE), schema_of(IMAGE, channels=1, missing=7),
+              schema_of(IMAGE, size=3, max_decoded_bytes=120)],
+    AUDIO: [schema_of(AUDIO), schema_of(AUDIO, features={"mel": 3, "window": 24, "step": 5}, missing=0),
+              schema_of(AUDIO, seconds=0.001, max_decoded_bytes=120)],
 }  # fmt: skip
 SPOILED = {
-    "image": [JPEG, jpeg(noise(5, 9)), jpeg(noise()[..., 0]), png(noise())],
-    "audio": [WAV, FLAC, FLOATS, RF64, with_count(FLAC, 0), flac(np.stack([WAVE, -WAVE], axis=1))],
+    IMAGE: [JPEG, jpeg(noise(5, 9)), jpeg(noise()[..., 0]), png(noise())],
+    AUDIO: [WAV, FLAC, FLOATS, RF64, with_count(FLAC, 0), flac(np.stack([WAVE, -WAVE], axis=1))],
 }
 
 
@@ -221,7 +223,7 @@ def test_native_and_slow_agree_cut_and_mutated(same: Any, kind: str, raw: bytes,
 @in_full_all()
 @over(("kind", "form"), EVERY)
 def test_records_cut_and_mutated(same: Any, kind: str, form: str, take: Any) -> None:
-    schema, format, raw = SCHEMAS[kind][kind == "audio"], FORMATS[kind][form], GOOD[kind][0][0]
+    schema, format, raw = SCHEMAS[kind][kind == AUDIO], FORMATS[kind][form], GOOD[kind][0][0]
     cells: list[Any] = [raw, None, b"none"]
     ((first,),) = Records(schema, format, "rows", 9, 1 << 20).blocks([{"cell": raw, "late": 1}], None, False)
     if raw not in first.value:
@@ -237,31 +239,31 @@ def test_records_cut_and_mutated(same: Any, kind: str, form: str, take: Any) -> 
 @over(
     ("kind", "settings", "problem"),
     [
-        ("image", {"size": None}, "size: expected the height and the width that pictures are brought to, got None"),
-        ("image", {"size": [1, 2, 3]}, "size: expected the height and the width"),
-        ("image", {"size": [0, 2]}, "size: expected the height and the width"),
-        ("image", {"size": 4000}, "size: expected at most"),
-        ("image", {"missing": 256}, 'missing: expected "dead_letter", "skip" or a byte'),
-        ("image", {"missing": ""}, "missing: expected"),
-        ("image", {"channels": 4}, "channels: "),
-        ("image", {"kind": "number", "size": None, "rate": RATE}, "rate: only a feature of kind audio has one"),
-        ("audio", {"rate": None}, "rate: expected samples a second, such as 16000, got none"),
-        ("audio", {"seconds": None}, "seconds: expected how long clips are, such as 1.0, got none"),
-        ("audio", {"rate": 0}, "rate: "),
-        ("audio", {"seconds": 0}, "seconds: "),
-        ("audio", {"seconds": 1e-9}, "seconds: expected 1 to 16,777,216 samples at this rate, got 1e-09 seconds"),
-        ("audio", {"seconds": 1e9}, "seconds: "),
-        ("audio", {"seconds": 86400}, "seconds: expected 1 to 16,777,216 samples at this rate, got 86400 seconds"),
-        ("audio", {"seconds": 10}, "seconds: expected at most 65,535 numbers, got 80,000 samples"),
-        ("audio", {"seconds": 60, "features": True}, "at most 65,535 numbers, got 5,998 frames of 64 bands"),
-        ("audio", {"features": {}}, "seconds: expected 200 to 16,777,216 samples at this rate"),
-        ("audio", {"seconds": 1, "features": {"mel": 200}}, "features: expected a frequency in each of 200 bands, got"),
-        ("audio", {"features": {"mels": 3}}, "mels: "),
-        ("audio", {"features": {"window": 8}}, "window: "),
-        ("audio", {"missing": 2}, '"dead_letter", "skip" or a number for all its samples, -1 to 1'),
-        ("audio", {"missing": True}, "missing: expected"),
-        ("audio", {"size": 4}, "size: only a feature of kind vector or image has one"),
-        ("audio", {"parse": "decimal"}, "parse: only a number or a time can be parsed"),
+        (IMAGE, {"size": None}, "size: expected the height and the width that pictures are brought to, got None"),
+        (IMAGE, {"size": [1, 2, 3]}, "size: expected the height and the width"),
+        (IMAGE, {"size": [0, 2]}, "size: expected the height and the width"),
+        (IMAGE, {"size": 4000}, "size: expected at most"),
+        (IMAGE, {"missing": 256}, 'missing: expected "dead_letter", "skip" or a byte'),
+        (IMAGE, {"missing": ""}, "missing: expected"),
+        (IMAGE, {"channels": 4}, "channels: "),
+        (IMAGE, {"kind": "number", "size": None, "rate": RATE}, "rate: only a feature of kind audio has one"),
+        (AUDIO, {"rate": None}, "rate: expected samples a second, such as 16000, got none"),
+        (AUDIO, {"seconds": None}, "seconds: expected how long clips are, such as 1.0, got none"),
+        (AUDIO, {"rate": 0}, "rate: "),
+        (AUDIO, {"seconds": 0}, "seconds: "),
+        (AUDIO, {"seconds": 1e-9}, "seconds: expected 1 to 16,777,216 samples at this rate, got 1e-09 seconds"),
+        (AUDIO, {"seconds": 1e9}, "seconds: "),
+        (AUDIO, {"seconds": 86400}, "seconds: expected 1 to 16,777,216 samples at this rate, got 86400 seconds"),
+        (AUDIO, {"seconds": 10}, "seconds: expected at most 65,535 numbers, got 80,000 samples"),
+        (AUDIO, {"seconds": 60, "features": True}, "at most 65,535 numbers, got 5,998 frames of 64 bands"),
+        (AUDIO, {"features": {}}, "seconds: expected 200 to 16,777,216 samples at this rate"),
+        (AUDIO, {"seconds": 1, "features": {"mel": 200}}, "features: expected a frequency in each of 200 bands, got"),
+        (AUDIO, {"features": {"mels": 3}}, "mels: "),
+        (AUDIO, {"features": {"window": 8}}, "window: "),
+        (AUDIO, {"missing": 2}, '"dead_letter", "skip" or a number for all its samples, -1 to 1'),
+        (AUDIO, {"missing": True}, "missing: expected"),
+        (AUDIO, {"size": 4}, "size: only a feature of kind vector or image has one"),
+        (AUDIO, {"parse": "decimal"}, "parse: only a number or a time can be parsed"),
     ],
 )
 def test_mistakes(kind: str, settings: dict[str, Any], problem: str) -> None:
@@ -273,9 +275,9 @@ def test_mistakes(kind: str, settings: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "library", "cache", "told"),
     [
-        ("image", "cv2", product_pictures._libraries, r"cv2 is .*pip install 'streamtrain\[images\]'"),
-        ("image", "simplejpeg", product_pictures._libraries, r"simplejpeg is .*pip install 'streamtrain\[images\]'"),
-        ("audio", "soundfile", product_sounds._soundfile, r"pip install 'streamtrain\[audio\]'"),
+        (IMAGE, "cv2", product_pictures._libraries, r"cv2 is .*pip install 'streamtrain\[images\]'"),
+        (IMAGE, "simplejpeg", product_pictures._libraries, r"simplejpeg is .*pip install 'streamtrain\[images\]'"),
+        (AUDIO, "soundfile", product_sounds._soundfile, r"pip install 'streamtrain\[audio\]'"),
     ],
 )
 def test_without_a_library_a_plan_is_refused_and_a_record_is_written(

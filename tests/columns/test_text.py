@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import random
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 from example_format import plain_formats, row_formats, with_schema
+from long_tables import in_full_all
 from looped import over
 from numpy_predict import murmur3
 from slots import RowSlot, decode_rows
@@ -79,6 +83,29 @@ def test_what_stands_around_a_record(same: Any) -> None:
         for said in (b"Late \xc3\x89t\xc3\xa9", b"", b"a b c d e", b"\xff"):
             around = Around(1, 2, 3, None, (("said", said),))
             assert same(schema, form, record, 64, around).rows == 20
+
+
+SCHEMAS = {
+    "words": schema_of(ngrams=[1, 2], missing="none"),
+    "letters": schema_of(by="char", ngrams=[2, 3], cut=True, hash_bits=64, lower_case=False),
+    "filtered": schema_of(missing="skip"),
+    "requests": schema_of(missing="dead_letter").for_requests(),
+}
+
+
+@in_full_all()
+@over("name", SCHEMAS)
+def test_native_and_slow_agree_on_generated_texts(same: Any, name: str, take: Any) -> None:
+    """And where one byte is another, or the record is cut."""
+    chance = random.Random(name)
+    letters = [*"aB ._7\u00e9\u0301\u0130\u2165\u65e5\0", "  ", "\U0001f6eb", "\U000e0101"]
+    for _ in take(range(800)):
+        row = {"words": "".join(chance.choices(letters, k=chance.randrange(12))), "late": 1}
+        for record, form in ((json.dumps(row, ensure_ascii=False).encode(), "json"), (msgpack.packb(row), "msgpack")):
+            at = chance.randrange(len(record))
+            other = record[:at] + bytes([chance.choice(b' "\x80\xc3\xff')]) + record[at + 1 :]
+            for given in (record, other, record[:at]):
+                same(SCHEMAS[name], form, given)
 
 
 def test_a_field_of_a_schema() -> None:

@@ -40,7 +40,6 @@ ALLOWED = {
         "msgpack, json": "the rival that reads a format",
         "json, msgpack": "the formats whose rows are nested, with their libraries",
         "packed, arrow": "the formats of columns, beside memcpy",
-        "requests, predictions": "the topics of the bench",
         "vw, libsvm": "the two that have rivals",
         "json, msgpack, packed": "the formats that are timed",
     },

@@ -130,9 +130,10 @@ def test_a_missing_cell_is_what_the_column_says(column: dict[str, Any], missing:
         (TAGS, None, "got nothing (missing)"),
     ],
 )
-def test_what_is_no_such_cell_is_a_dead_letter(column: dict[str, Any], cell: Any, reason: str) -> None:
-    schema = schema_of(tags=column)
-    _, tally = decode_rows("json", schema, json.dumps([{"tags": cell, "late": 1}, {"tags": cell, "late": 0}]).encode())
+def test_what_is_no_such_cell_is_a_dead_letter(same: Any, column: dict[str, Any], cell: Any, reason: str) -> None:
+    schema, record = schema_of(tags=column), json.dumps([{"tags": cell, "late": 1}, {"tags": cell, "late": 0}]).encode()
+    assert len(same(schema, "json", record).dead) == 2
+    _, tally = decode_rows("json", schema, record)
     assert [each.path for each in tally.dead_rows] == ["$[0].tags"] and tally.dead_rows[0].reason.endswith(reason)
     slot = RowSlot(schema, 4)
     if column is PAIRS or not isinstance(cell, dict):

@@ -67,7 +67,6 @@ def test_what_tries_them_is_there() -> None:
 
 
 NATIVE = ROOT / "native"
-PRINT = "from streamtrain.build import build_digest; print(build_digest())"
 
 
 def test_the_native_part_is_over_every_native_source() -> None:
@@ -99,8 +98,8 @@ def test_python_that_decides_bits_counts_as_it_runs(tmp_path: Path, name: str, m
     if name:
         with (package / name).open("a") as source:
             source.write(more)
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {[str(package.parent)]!r}\n{PRINT}"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    program = (
+        f"import sys; sys.path[:0] = {[str(package.parent)]!r}\nimport streamtrain.build as b; print(b.build_digest())"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout.strip() == build_digest()) == same

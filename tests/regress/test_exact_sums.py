@@ -19,7 +19,7 @@ def reference(gradients: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ..
     p, m, v = np.zeros(COUNT), np.zeros(COUNT), np.zeros(COUNT)
     for t, g in enumerate(gradients.astype(np.float64), 1):
         m, v = BETAS[0] * m + (1 - BETAS[0]) * g, BETAS[1] * v + (1 - BETAS[1]) * g * g
-        p = p - RATE * (m / (1 - BETAS[0]**t)) / (np.sqrt(v / (1 - BETAS[1]**t)) + EPSILON)
+        p = p - RATE * (m / (1 - BETAS[0] ** t)) / (np.sqrt(v / (1 - BETAS[1] ** t)) + EPSILON)
     return p, m, v
 
 

@@ -204,7 +204,7 @@ def each_way(schema: Schema, row: dict[str, Any], formats: Iterable[Format]) -> 
 
 
 def joined(parts: list[reference.Reference]) -> tuple[Any, ...]:
-    """What records one after another come to: their blocks, and which rows are left out and dead."""
+    """Returns what records one after another come to: their blocks, the rows left out and the dead ones."""
     blocks: dict[str, list[Any]] = {}
     filtered, dead, first = [], [], 0
     for part in parts:
@@ -220,7 +220,7 @@ def assert_resumed(
     schema: Schema, format_name: Format, record: bytes, from_row: int, capacity: int,
     around: reference.Around | None = None,
 ) -> None:  # fmt: skip
-    """What follows a row of a record is decoded as in the whole; rows before it are passed over unreported."""
+    """Checks that what follows a row is decoded as in the whole record, and rows before it are ignored unreported."""
     whole, tally, stops = decoded(schema, format_name, capacity, record, 0, around)
     rest, told, _ = decoded(schema, format_name, capacity, record, from_row, around)
     dead = [row for each in tally.dead_rows for row in range(each.row_from, each.row_to) if row >= from_row]

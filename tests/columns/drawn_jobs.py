@@ -141,13 +141,13 @@ AROUND = [
 
 
 def is_lines(name: str) -> bool:
-    """Whether its rows are a label and one sparse column, by what these are for."""
+    """Returns whether its rows are a label and one sparse column, by what these are for."""
     return getattr(record_format(name), "CELLS", ()) == ("value", "pairs")
 
 
 @dataclass(frozen=True)
 class DrawnJob:
-    """What a job file says of columns, rows for it, and what stands around their records."""
+    """The columns of a job file, rows for it, and the message metadata of their records."""
 
     columns: dict[str, dict[str, Any]]
     loss: str
@@ -170,7 +170,7 @@ class DrawnJob:
         return [nested(row, self.schema.paths) for row in self.rows]
 
     def formats(self) -> Iterator[Format]:
-        """Those whose records can have all of the job's columns."""
+        """Yields the formats whose records can have all of the job's columns."""
         for name in format_names():
             given: Format | None = WITH_OPTIONS.get(name, name)
             if is_lines(name) and (self.schema.paths or self.is_request):  # a line without a cell is none
@@ -182,7 +182,7 @@ class DrawnJob:
 
 
 def _typed(job: DrawnJob) -> dict[str, tuple[str, bool]] | None:
-    """Of each column in the record where it stands and whether it is a list; None where no schema has such a place."""
+    """Returns each column's place in the record and whether it is a list; None where no schema has such a place."""
     found = {}
     for name, column in job.columns.items():
         if "from" in column:
@@ -224,7 +224,7 @@ def _protobuf(job: DrawnJob) -> Format | None:
 
 
 def formats_of_bytes(column: str, schema: Schema) -> dict[str, Format]:
-    """All that can hold a column of bytes and a label `late`: those with cells of bytes, and those of text alone."""
+    """Returns the formats that hold a column of bytes and a label `late`, as bytes or as text."""
     message = f"message Row {{ optional bytes {column} = 1; optional double late = 2; }}"
     row = record((column, nullable("bytes")), ("late", nullable("long")))
     typed = ({"name": "avro", "schema": json.dumps(row)}, proto(message))
@@ -295,7 +295,7 @@ def _with_missing(draw: Callable[..., Any], settings: dict[str, Any], sort: Sort
 def _transforms(
     draw: Callable[..., Any], columns: dict[str, Any], kinds: dict[str, str]
 ) -> tuple[dict[str, Any], str | None]:
-    """Of columns that are in the record."""
+    """Draws transforms of columns that are in the record."""
     known = {kind: [name for name in columns if kinds[name] == kind] for kind in ("number", "category")}
     tables = {}
     for at, (reads, made) in enumerate(TABLES):
@@ -312,7 +312,7 @@ REFUSALS = (UserMistake, TypeError, ValueError, OverflowError)  # of slow encode
 
 
 def accepted(encode: Callable[[list[Any]], Any], rows: list[dict[str, Any]]) -> tuple[list[int], Any]:
-    """Which rows a format's encoder takes together, and what it makes of them."""
+    """Returns the rows that a format's encoder takes together, and what it makes of them."""
     try:
         return [*range(len(rows))], encode(rows)
     except REFUSALS:

@@ -1,4 +1,4 @@
-"""What a record means, in slow plain Python: the native decoders are tested against it.
+"""The meaning of a record in slow plain Python: the native decoders are tested against it.
 
 One row at a time over a format's parse() and a kind's meaning(); every rule of native/decode/row_writer.h a second
 time, on purpose.
@@ -46,7 +46,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Around:
-    """What stands around a record in its message; nothing, where it is in none."""
+    """The metadata of a record's message; empty where it is in none."""
 
     partition: int = 0
     offset: int = 0
@@ -55,7 +55,7 @@ class Around:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
     def cell(self, source: str) -> Any:
-        """What a column from there holds; None where it is missing."""
+        """Returns the cell of a column from there; None where it is missing."""
         if source in ("partition", "offset", "timestamp"):
             number: int = getattr(self, {"timestamp": "timestamp_ms"}.get(source, source))
             return None if number < 0 else number
@@ -90,7 +90,7 @@ def _decoded(schema: Schema, format_name: Format, record: bytes, around: Around 
 
 
 class _Facts:
-    """What a schema says, asked once for all records."""
+    """The facts of a schema, read once for all records."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -217,7 +217,7 @@ class _Reader:
         ]
 
     def _inner(self, value: Any, path: Path) -> Iterator[tuple[int, Any]]:
-        """What stands at a path that others go on from, in the order given: a later value replaces all of it."""
+        """Yields the cells at a path and below, in the order given: a later value replaces all of it."""
         below = [(other, i) for other, i in self.facts.at.items() if other[: len(path)] == path]
         is_array = type(below[0][0][len(path)]) is int if below else False
         if not (type(value) is list if is_array else isinstance(value, Pairs)):
@@ -320,7 +320,7 @@ class _Reader:
         return entry.read(name, column, self.schema.labelled.loss_of(name), value)
 
     def _transformed(self, read: dict[int, Any]) -> dict[str, Any]:
-        """What transforms make of the row's cells, by column, before anything stands in for what is missing."""
+        """Returns what transforms make of the row's cells, by column, before anything stands in for what is missing."""
         cells: dict[str, Any] = {}
         given: dict[str, bool] = {}
         made: dict[str, Any] = {}

@@ -25,7 +25,7 @@ needs_compiler = pytest.mark.skipif(
 
 
 def entries(registry: str) -> str:
-    """What native/decode/folder.cmake makes of a folder, with what only tests have."""
+    """Returns what native/decode/folder.cmake makes of a folder, with what only tests have."""
     folders = (NATIVE / "decode" / registry, HERE / "native" / registry)
     files = sorted(path for folder in folders for path in folder.glob("*.h"))
     names = "".join(f" X({path.stem})" for path in files if not path.stem.endswith("_encoder"))

@@ -89,7 +89,7 @@ INSIDE = Schema.from_columns(
 
 @over("name", row_formats())
 def test_what_is_around_a_record_is_not_looked_for_in_it(name: str) -> None:
-    """Nor written into it by RecordWriter's encoder."""
+    """RecordWriter's encoder does not write it there either."""
     schema = INSIDE
     format = with_schema(name, {"x": "number", "t": "text", "late": "number"})
     ((_, told),) = RowSlot(schema, 4, format).record(encode_rows(format, schema, [{"x": 1, "late": 1, "t": "inside"}]))

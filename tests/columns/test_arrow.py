@@ -98,7 +98,7 @@ def test_what_pyarrow_writes(same: Any, types: dict[str, pa.DataType]) -> None:
 
 
 def test_batches_of_the_same_shape(same: Any) -> None:
-    """Of which only the place is looked up: after others, within a stream, and where a cell is missing or is made."""
+    """Checks batches after others, within a stream, and where a cell is missing or is made."""
 
     def plain(seed: int, **others: Any) -> pa.RecordBatch:
         random = np.random.default_rng(seed)
@@ -125,7 +125,7 @@ def test_lists_have_all_their_numbers(same: Any, cells: list[Any], is_good: bool
 
 
 def test_texts_may_begin_anywhere(same: Any) -> None:
-    """Which pyarrow reads and does not write."""
+    """Pyarrow reads such texts and does not write them."""
     schema = Schema.from_columns(
         {"name": {"kind": "category", "buckets": 1 << 20, "missing": "none"}, "late": {"role": "label"}},
         "binary_cross_entropy",
@@ -162,7 +162,7 @@ NUMBERS = [[1, 2], [], None, [3, None, 4], [12]] * 7
     ids=lambda tags: str(tags.type),
 )  # fmt: skip
 def test_lists_of_any_length(same: Any, tags: pa.Array) -> None:
-    """As pyarrow reads them, in one batch and from the middle of others; a JSON record says the same."""
+    """Checks lists in one batch and from the middle of others; a JSON record says the same."""
     late, place = np.arange(35) % 2, pa.array([[1.5, 2], None, [3, 4], [5, 6], [7, 8]] * 7)
     batch = pa.record_batch({"tags": tags, "place": place, "late": late})
     whole = same(LISTS, "arrow", stream(batch), 64)
@@ -270,7 +270,7 @@ def test_refused_as_a_whole(same: Any, record: bytes, path: str, reason: str) ->
 
 
 def test_rows_that_no_bytes_stand_for_are_refused(same: Any) -> None:
-    """As many rows as a batch likes to say, of columns that take no room."""
+    """A batch may claim any number of rows of columns that take no room."""
     before = GOOD.index(struct.pack("<d", 1.0))
     places = [i for i in range(before) if GOOD[i : i + 8] == MANY]
     for place in places:

@@ -31,7 +31,7 @@ def test_channels_are_one_and_lengths_are_the_columns() -> None:
 
 
 def log_mel(wave: Any, rate: int, window: int, step: int, mel: int) -> tuple[Any, Any]:
-    """By the definition of docs/produce.md, in float64: [frames, mel], and of each frame its largest energy."""
+    """Returns, by docs/produce.md in float64, [frames, mel] and the largest energy of each frame."""
     points = 1 << (window - 1).bit_length()
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)
     frames = [wave[at : at + window] * hann for at in range(0, len(wave) - window + 1, step)]

@@ -63,7 +63,7 @@ TYPES: list[tuple[Any, list[Any]]] = [
 @over("wanted", [False, True])
 @over("many", [False, True])
 def test_every_type_against_the_slow_meaning(same: Any, wanted: bool, many: bool, take: Any) -> None:
-    """Of data that fastavro has written: whole, cut, and with other bytes in it."""
+    """Checks data that fastavro has written: whole, cut, and with other bytes in it."""
     for number_, (of, values) in enumerate(TYPES):
         row = record(("x", "float"), ("odd", of), ("id", nullable(of if of == "int" else "string")), ("y", "double"),
                      ("late", "int"))  # fmt: skip
@@ -181,7 +181,7 @@ def test_records_within_each_other_have_an_end(same: Any) -> None:
 
 
 def test_an_array_passed_over_costs_what_its_bytes_cost() -> None:
-    """Also of elements that take no bytes, of which a block may claim any number."""
+    """A block may claim any number of elements that take no bytes."""
     row = record(("x", "float"), ("y", "float"), ("late", "int"), ("list", {"type": "array", "items": "null"}))
     start = struct.pack("<ff", 1, 1) + number(1)
     sized = start + number(-(2**62)) + number(0) + number(0)

@@ -1,4 +1,4 @@
-"""What a record may do to a decoder: reasons and paths as a person reads them, and time linear in its size."""
+"""Records that are hostile to decoders: reasons and paths as a person reads them, and time linear in the size."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_hostile_records_are_answered_in_linear_time(schemas: dict[str, Schema],
 @every_format
 @over("weight", [-1.0, -5, -1e-50, math.nan, math.inf, -math.inf])
 def test_a_row_weight_below_0_or_no_number_is_a_dead_letter(format_name: str, weight: float) -> None:
-    """Also one that float32 would round to 0: a row is never left out in silence."""
+    """A weight that float32 would round to 0 is one too: a row is never left out in silence."""
     schema = Schema.from_columns({"x": {}, "late": {"role": "label"}, "w": {"role": "weight"}}, "binary_cross_entropy")
     columns = {"x": [1.0, 2.0, 3.0], "late": [0, 1, 1], "w": [0.0, weight, 1e-42]}
     blocks, tally = decode_rows(format_name, schema, encoded(format_name, schema, columns))

@@ -46,13 +46,13 @@ def decoded(job: DrawnJob, format: Format, record: bytes, capacity: int, is_whol
 
 
 def written(job: DrawnJob, format: Format, rows: list[dict[str, Any]]) -> list[bytes]:
-    """By the native encoder."""
+    """Encodes by the native encoder."""
     records = Records(job.schema, format, "rows", 1000, 1 << 20)
     return [record.value for block in records.blocks(rows, None, False) for record in block]
 
 
 def has_nan(row: dict[str, Any]) -> bool:
-    """Which is missing in a program's rows, and no number in a record."""
+    """Returns whether a cell is NaN: missing in a program's rows, and no number in a record."""
     return "nan" in str(row)
 
 
@@ -81,7 +81,7 @@ def check_rows(job: DrawnJob, times: int, capacity: int) -> None:
 
 
 def is_plain(job: DrawnJob, format: Format, row: dict[str, Any]) -> bool:
-    """Whether the cells are in the format what they are in JSON: texts where they are taken alone, hashes alike."""
+    """Returns whether the cells are in the format what they are in JSON: texts taken alone, hashes alike."""
     of_texts = {name for name, kind in job.kinds.items() if kind in TEXTS}
     if is_lines(name_of(format)) or (job.kinds["late"] != "one of two" and isinstance(row.get("late"), bool)):
         return False  # a column of one type has no booleans among numbers
@@ -101,7 +101,7 @@ def test_rows_mean_the_same_in_every_format(job: DrawnJob, times: int, capacity:
 
 
 def shapes(job: DrawnJob) -> Iterator[Any]:
-    """All that a JSON or msgpack record may be for some rows."""
+    """Yields every shape that a JSON or msgpack record of some rows may have."""
     yield job.nested_rows[0]
     yield job.nested_rows
     names = [name for name, column in job.columns.items() if "from" not in column]

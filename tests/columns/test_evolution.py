@@ -125,7 +125,7 @@ ABSORBED: dict[str, tuple[Any, Any, Any]] = {  # the job's schema, the writer's,
 @in_full_all()
 @over("name", ABSORBED)
 def test_absorbed(name: str, same: Any, take: Any) -> None:
-    """As the slow meaning has it too, cut at every byte: what a dead letter's rows are shown as, and sent again by."""
+    """Checks the slow meaning too, cut at every byte: dead letters are shown and sent again by it."""
     reader, writer, row = ABSORBED[name]
     if isinstance(reader, str):
         usual, whole = framed(7, MESSAGE, b"\0"), framed(8, row, b"\0")

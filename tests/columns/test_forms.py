@@ -73,7 +73,7 @@ def test_a_part_is_a_view() -> None:
 
 
 class Elsewhere:
-    """As a tensor on a device."""
+    """An array that is elsewhere, as a tensor on a device."""
 
     def __len__(self) -> int:
         return 2

@@ -49,7 +49,7 @@ def test_another_size_is_the_mean_of_areas(seed: int) -> None:
 
 
 def test_a_picture_is_decoded_once_for_all_rows_of_some_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of records that come together go to the threads together, whatever the order of what becomes of them."""
+    """Pictures of records that come together go to the threads together, whatever becomes of their rows."""
     calls: list[int] = []
     decode = media.decode
 

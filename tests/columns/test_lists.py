@@ -41,7 +41,7 @@ def schema_of(**columns: dict[str, Any]) -> Schema:
 
 
 def cannot(form: str, schema: Schema) -> bool:
-    """Whether a format has no cells for the columns; what else a schema of the records' own says is not asked."""
+    """Returns whether a format has no cells for the columns, whatever a schema of its records says."""
     cells = getattr(record_format(form), "CELLS", ("value",))
     return any(column.entry.cells(column) not in cells for _, column in schema.columns)
 

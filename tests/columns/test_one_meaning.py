@@ -88,7 +88,7 @@ def test_a_cell_means_the_same_everywhere(kind: str, cell: Any) -> None:
 @over("parse", [None, "decimal"])
 @over("behind", [",", " ,", "}"])
 def test_a_whole_number_has_no_negative_zero(text: str, sign: int, parse: str | None, behind: str) -> None:
-    """Where the number is seen at a glance and where it is not; as it is in arrays, as labels and weights, as text."""
+    """Checks numbers seen at a glance and others; in arrays, as labels and weights, as text."""
     columns = {"x": {"parse": parse}, "late": {"role": "label"}, "w": {"role": "weight", "missing": 1}}
     schema = Schema.from_columns(columns, "mean_squared_error")
     cell = f'"{text}"' if parse else text

@@ -1,4 +1,4 @@
-"""What of a row stands around its record: it goes into the message, and rows that differ in it share none."""
+"""Message metadata of a row: it goes into the message, and rows that differ in it share none."""
 
 from __future__ import annotations
 

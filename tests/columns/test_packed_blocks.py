@@ -159,7 +159,7 @@ def test_a_hash_is_as_good_as_its_text(bits: int, buckets: int) -> None:
 
 
 def test_words_are_those_of_their_record() -> None:
-    """Of records with as many words, and of one after another without any."""
+    """Checks records with as many words, and one after another without any."""
     schema = Schema.from_columns({"x": KINDS["category"], "late": {"role": "label"}}, "binary_cross_entropy")
     slot, other = RowSlot(schema, 64), RowSlot(schema, 64)  # which decodes no words, and so forgets none
     for words in (["ax", "bee"], ["sea", "bee"], ["ax", "bee"], ["ax", "ax"], ["bee", "ax"]):

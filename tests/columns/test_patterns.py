@@ -58,7 +58,7 @@ def test_native_and_slow_agree_on_generated_patterns(same: Any, take: Any) -> No
 
 @over("pattern", ["(a|a|aa)*b", "(?:a+)+b", "a?" * 60 + "a" * 60 + "b"])
 def test_time_is_linear(pattern: str) -> None:
-    """Where backtracking would take longer than the world."""
+    """Backtracking would take longer than the world."""
     slot = RowSlot(schema_of(pattern), 4)
     started = time.process_time()
     ((rows, _),) = list(slot.batches([{"x": "a" * 20_000, "y": 1}]))

@@ -46,7 +46,7 @@ def of_scalars(label: str) -> tuple[File, list[str]]:
 @in_full_all()
 @over("label", ["", "optional", "repeated"])
 def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str, take: Any) -> None:
-    """What Google's package has written: whole, cut at every byte, and with other bytes in it."""
+    """Checks what Google's package has written: whole, cut at every byte, and with other bytes in it."""
     file, names = of_scalars(label)
     made_class = file.message("air.Row")
     format = {"name": "protobuf", "schema": canonical(canonical_bytes(file.set_bytes()))}
@@ -198,7 +198,7 @@ def test_hostile_bytes_have_a_path_and_a_byte(record: bytes, path: str, text: st
 
 
 def test_messages_within_each_other_have_an_end(same: Any) -> None:
-    """Those of the schema; whatever else is passed over by its length."""
+    """Messages of the schema end; whatever else is ignored by its length."""
     text = "message Row { float x = 1; float y = 4; int32 late = 5; Node node = 6; } message Node { Node next = 1; }"
 
     def deep(levels: int, number: int = 6) -> bytes:

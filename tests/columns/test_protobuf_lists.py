@@ -43,7 +43,7 @@ def schema_of(**columns: dict[str, Any]) -> Schema:
 @in_full_all()
 @over("kind", SCALARS)
 def test_every_type_against_the_slow_meaning(same: Any, kind: str, take: Any) -> None:
-    """As Google's package writes it, packed and not: whole, cut at every byte, and with other bytes in it."""
+    """Checks what Google's package writes, packed and not: whole, cut at every byte, and with other bytes in it."""
     chance = random.Random(len(kind))
     for packed in (None, False) if kind not in ("string", "bytes") else (None,):
         file = File("lists.proto", "air")
@@ -108,7 +108,7 @@ def test_what_is_no_list(record: bytes, reason: str) -> None:
 
 
 def written(schema: Schema, format: dict[str, Any], row: dict[str, Any]) -> bytes:
-    """By the native encoder."""
+    """Encodes by the native encoder."""
     ((record,),) = Records(schema, format, "rows", 1, 1 << 20).blocks(row, None, False)
     return bytes(record.value)
 

@@ -92,7 +92,7 @@ def test_an_arena_keeps_the_layout_of_every_kind_of_block() -> None:
 def test_a_row_that_waits_is_not_passed_by_one_that_a_missing_cell_ends(
     driver: Path, tmp_path: Path, resumes: bool
 ) -> None:
-    """Of a packed record, whose rows without missing cells go together: two rows a slot, and the fourth is dead."""
+    """Packed rows without missing cells go together: two rows a slot, and the fourth is dead."""
     missing = [row == 3 for row in range(10)]
     columns = {"x": Cells("f4", list(range(10)), missing), "note": Cells("text", ["abcdefgh"] * 10, [False] * 10)}
     (tmp_path / "record").write_bytes(packed(columns))

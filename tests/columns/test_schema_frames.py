@@ -1,4 +1,4 @@
-"""Where records name their schema: in a header of their message, by id or GUID, else before the value. Every format
+"""Records name their schema in a header of their message, by id or GUID, else before the value. Every format
 that is read behind a registry's frame, natively and slowly, and written with one."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_every_framed_format_is_here() -> None:
 
 
 def cases(name: str, datum: bytes, behind: bytes) -> Iterator[tuple[str, bytes, list[tuple[str, bytes | None]], str]]:
-    """What it is, the value, the message's headers, why it is refused."""
+    """Yields what it is, the value, the message's headers, why it is refused."""
     known, ours = of_guid(GUID) + behind, of_id(7) + behind
     yield "GUID in a header", datum, [(HEADER, known)], ""
     yield "id in a header", datum, [(HEADER, ours)], ""
@@ -116,7 +116,7 @@ def test_header_and_prefix(same: Any, name: str) -> None:
 
 @over("name", FORMATS)
 def test_behind_a_header_the_value_is_the_datum(same: Any, name: str) -> None:
-    """With a frame before it too it is another datum, or none; with nothing in it, an empty message."""
+    """A frame before it too makes it another datum, or none; with nothing in it, it is an empty message."""
     format, datum, behind, _ = made(name)
     around = Around(headers=((HEADER, of_guid(GUID) + behind),))
     for value in (of_id(7) + behind + datum, b""):

@@ -35,7 +35,7 @@ def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def payload(changed: int = 0, seed: int = 1) -> bytes:
-    """Of the state of a seed, and so many rows of the table otherwise."""
+    """Returns the state of a seed, with so many rows of the table changed."""
     model = Model(MODEL.spec)
     state = MODEL.state(seed)
     (table,) = (block for name, block in model.views(state).items() if name.startswith("c.") and len(block) == ROWS)

@@ -96,7 +96,7 @@ SCHEMAS = {
 @in_full_all()
 @over("name", SCHEMAS)
 def test_native_and_slow_agree_on_generated_texts(same: Any, name: str, take: Any) -> None:
-    """And where one byte is another, or the record is cut."""
+    """Checks records where one byte is another, and cut ones too."""
     chance = random.Random(name)
     letters = [*"aB ._7\u00e9\u0301\u0130\u2165\u65e5\0", "  ", "\U0001f6eb", "\U000e0101"]
     for _ in take(range(800)):

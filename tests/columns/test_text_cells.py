@@ -68,7 +68,7 @@ def native_time(slot: RowSlot, text: str) -> int | None:
 
 
 def is_alone(name: str, kind: Any) -> bool:
-    """Whether a column of it holds one cell."""
+    """Returns whether a column of it holds one cell."""
     return name == DEFAULT or kind.role != FEATURE
 
 

@@ -160,7 +160,7 @@ def test_hashes_do_not_stand_for_texts_that_transforms_read(same: Callable[..., 
 def test_hashes_that_a_category_takes_are_those_its_crosses_are_made_of(
     format_name: str, hash_bits: int, same: Callable[..., reference.Reference]
 ) -> None:
-    """In blocks in which no text is missing, and in those where one is."""
+    """Checks blocks in which no text is missing, and those where one is."""
     category = {"kind": "category", "buckets": 9, "hash_bits": hash_bits, "missing": "none"}
     tables = {"way": {"cross": ["a", "b"], "buckets": 1000}, "again": {"cross": ["b", "a"], "buckets": 1000}}
     schema = Schema.from_columns({"a": category, "b": category, "late": LATE}, LOSS, tables)

@@ -42,7 +42,7 @@ SCHEMAS = [BOTH, schema_of(user=USER), schema_of(rest={**REST, "namespaces": [""
 
 
 def entries(slot: RowSlot, name: str) -> list[tuple[int, float]]:
-    """Of the slot's first row."""
+    """Returns the entries of the slot's first row."""
     index, scale = (slot.views[block_name(name, part)][:1][0] for part in ("list", "scale"))
     return list(zip(index.tolist(), scale.tolist(), strict=True))
 
@@ -79,7 +79,7 @@ def test_each_column_has_its_namespaces_and_one_the_others() -> None:
 
 @pytest.mark.full
 def test_indexes_are_those_of_vw() -> None:
-    """All columns together have what VW has of the line, and each what VW has of its namespaces alone; the same tag."""
+    """Checks that all columns together have VW's features, and each those of its namespaces; the tag is the same."""
     vowpal = pytest.importorskip("vowpalwabbit")
     workspace = vowpal.Workspace("--quiet -b 18 --noconstant")
 
@@ -134,7 +134,7 @@ def test_rows_are_written_and_read_again() -> None:
 
 
 def test_names_of_a_program_are_vws(same: Any) -> None:
-    """In the first namespace that a column names, in rows of any form."""
+    """Names are those of the first namespace that a column names, in rows of any shape."""
     schema = schema_of(user={**USER, "vw_bits": 18}, rest={**REST, "vw_bits": 18})
     row = {"user": {"age": 31, "länder": 0.5, "9": 2}, "rest": [["x", 1], ["page^7", 3]], "late": 1}
     read = decoded(schema, f"1 |u age:31 länder:0.5 {9 - vw_seed('u') + 2**32}:2 | x:1 page^7:3")

@@ -7,9 +7,9 @@ from tests.mutants.guard import Guard, never
 _REPLAY = "streamtrain/checks/replay/"
 _VERIFY = "streamtrain/checks/verify/"
 _FORGERIES = "test_a_forgery"
-_MANIFESTS = "test_a_field_of_a_manifest_after_compaction"
+_MANIFESTS = "test_forging.py::test_a_field"
 _FINDERS = "test_the_check_that_is_for_it"
-_LOG_SAYS = "test_what_a_log_says_otherwise_is_found"
+_LOG_SAYS = "test_a_log_that_differs_is_found"
 
 REPLAY = (
     Guard(

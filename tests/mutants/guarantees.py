@@ -185,7 +185,7 @@ ZOMBIES = (
         "A replaced trainer stays.",
         "streamtrain/run/kafka_publisher.py",
         "self._watch.replaced_by is not None",
-        "test_a_replaced_run_leaves",
+        "test_what_the_watch_has_seen_ends_the_run",
     ),
     never(
         "A run goes on although Kafka has forgotten that it took the job.",

@@ -32,6 +32,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "number": {},
     "category": {"kind": "category", "buckets": 1000},
     "vector": {"kind": "vector", "size": 3},
+    "lists": {"kind": "category", "list": True, "buckets": 1000, "most": 3},
     "long_hash": {"kind": "category", "buckets": 1000, "hash_bits": 64},
     "time": {"role": "event_time"},
     "weight": {"role": "weight"},
@@ -45,6 +46,7 @@ KINDS: dict[str, dict[str, Any]] = {
 STAND_INS = {
     "number": 2.5,
     "category": "bee",
+    "lists": "bee",
     "long_hash": "bee",
     "time": 7,
     "moment": 7,
@@ -79,6 +81,8 @@ def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Gener
         lists = chance.normal(size=(ROWS, 3)).round(3).tolist()
         lists[int(chance.integers(ROWS))][1] = ODD.get(fraction, 1)
         return Cells(type_name, lists, missing, 3)
+    if type_name == "list" and kind == "lists":
+        return Cells(type_name, [WORDS[: int(size)] for size in chance.integers(0, 5, ROWS)], missing, 0, "text")
     if type_name == "list":
         return Cells(type_name, [[1.5] * int(size) for size in chance.integers(0, 5, ROWS)], missing, 0, "f4")
     few = [0, 1, 1, 0, 2] if chance.random() < 0.5 else [0, 1]

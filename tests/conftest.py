@@ -1,4 +1,4 @@
-"""What every test may ask for: a real Kafka for the run, Kafkas of its own to break, and the rules of the markers."""
+"""Fixtures for every test: a real Kafka for the run, Kafkas of its own to break; and the rules of the markers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SharedKafka:
         return self.names[-1]
 
     def drop_topics(self) -> None:
-        """Those of the names given out go: each costs Kafka time as long as it is there."""
+        """Deletes the topics whose names begin with a name given out: each costs Kafka time as long as it is there."""
         if self.names:
             admin, names = AdminClient({"bootstrap.servers": self.bootstrap}), tuple(self.names)
             self.names.clear()
@@ -114,7 +114,7 @@ def folder_of_all(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="session")
 def kafka(folder_of_all: Path) -> Iterator[SharedKafka]:
-    """A real Kafka: a given one, else Docker's where it is asked for, else the embedded one; fakes/tests_kafka.py."""
+    """A real Kafka: one that is named, else the embedded one, see fakes/tests_kafka.py."""
     with one_for_all(folder_of_all, "kafka", running_kafka) as bootstrap:
         _shared.append(SharedKafka(bootstrap))
         yield _shared[-1]
@@ -159,14 +159,14 @@ def private_kafka() -> Iterator[Callable[..., Broker]]:
 
 @pytest.fixture(scope="module")
 def modules_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One to kill and restart for all tests of a file, each of which leaves it running."""
+    """A Kafka to kill and restart, for all tests of a file; each test leaves it running."""
     with _kafkas() as start:
         yield start(data=tmp_path_factory.mktemp("own") / "kafka")
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
-    """One that does not let everybody in, for all tests of a file."""
+    """A Kafka with authentication and rights, for all tests of a file."""
     with _kafkas() as start:
         yield GuardedKafka(start, tmp_path_factory.mktemp("guarded"))
 
@@ -224,10 +224,18 @@ def _count_start(starts: Counter[str], event: str, arguments: tuple[Any, ...]) -
             starts["Kafka"] += 1
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker process sends its starts to the controller."""
+    """Sends a worker process's starts to the controller, which fails a run with too many of them."""
+    starts = session.config.stash[_starts]
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["starts"] = dict(session.config.stash[_starts])
+        session.config.workeroutput["starts"] = dict(starts)
+    elif _too_many(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _too_many(config: pytest.Config) -> bool:
+    return "full" not in config.option.markexpr and config.stash[_starts].total() > MAX_STARTS
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -238,7 +246,10 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Shows how many commands and brokers were started; with --durations also how long files and folders took."""
     starts = config.stash[_starts]
-    terminalreporter.write_line(f"{starts.total()} commands and brokers started: {dict(starts.most_common())}")
+    terminalreporter.write_line(
+        f"{starts.total()} commands and brokers started: {dict(starts.most_common())}; expected at most {MAX_STARTS}",
+        red=_too_many(config),
+    )
     if not (count := config.option.durations):
         return
     taken: dict[str, float] = defaultdict(float)
@@ -253,7 +264,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def missing_gpu() -> str | None:
-    """Why no GPU test can run here, None if one can."""
+    """Returns the reason why no GPU test can run here, None if one can."""
     try:
         import cupy
     except ImportError:
@@ -296,7 +307,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is here stays until the end, and is not looked through again for what can go."""
+    """Keeps the garbage collector from walking over the collected tests, which stay until the end."""
     gc.collect()
     gc.freeze()
     gc.enable()

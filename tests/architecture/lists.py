@@ -53,6 +53,9 @@ ALLOWED = {
         "rounds, dead_letters, predictions": "topics of one case",
     },
     "tests/cli": {
+        "binary_cross_entropy, softmax_cross_entropy, mean_squared_error": "the losses that init chooses",
+        "number, category, category, ...": "kinds of one sample",
+        "image, image, audio, ..., audio": "samples of the kinds",
         "trainer, trainer, trainer, predictor, auditor": "who misses which right",
         "produce, history": "calls that ask for one topic",
         "train, predict": "the commands that run as processes",
@@ -69,15 +72,14 @@ ALLOWED = {
     "tests/compute": {
         "binary_cross_entropy, focal, hinge, huber, log_cosh, mean_absolute_error, mean_squared_error, "
         "poisson, quantile, softmax_cross_entropy": "the losses there were before heads, with their digests",
-        "sgd, adam": "one that keeps nothing and one that does, beside PyTorch's",
         "cpu, reference": "what is computed, and its meaning",
         "binary_cross_entropy, binary_cross_entropy, softmax_cross_entropy": "numbers of two losses",
         "numbers, label, weight": _SLOT,
-        "hinge, quantile, mean_absolute_error, huber": "the losses that have corners",
         "momentum, nesterov": "arguments of PyTorch's SGD",
         "momentum, nesterov, amsgrad": "those that PyTorch has by another name",
         "cpu, cuda": "the backends' own names in the environment",
-        "layer_norm, rms_norm": "the layers of one kernel",
+        "batch_norm, layer_norm, rms_norm": "PyTorch's own",
+        "batch_norm, layer_norm": "the layers of a group",
     },
     "tests/e2e": {
         "train, check": "the two that say whether threads fit",
@@ -85,6 +87,7 @@ ALLOWED = {
         "avro, protobuf": "the formats whose serializers take no plain rows",
         "avro, protobuf, ...": "the formats whose registry names the newest schema",
         "avro, protobuf, protobuf of one row": "the formats whose registry names the newest schema",
+        "avro, avro, avro, json": "answers of a registry",
         "amsgrad, lamb": "what the sinks of a file hold",
     },
     "tests/fakes": {

@@ -8,17 +8,26 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
 import psutil
 from waiting import wait_for
 
+from streamtrain.broker import Broker
 from tests.chaos.trainer import Trainer
 
-if TYPE_CHECKING:
-    from tests.chaos.chaos import Chaos
-
 PROCESSES = ("supervisor", "coordinator", "ingest", "worker", "tree")
+
+
+class Stage(Protocol):
+    """The part of a chaos run that a fault may touch."""
+
+    broker: Broker
+    trainer: Trainer
+
+    def start_trainer(self) -> None: ...
+
+    def started(self) -> None: ...
 
 
 class Fault:
@@ -27,7 +36,7 @@ class Fault:
     bar_s: ClassVar[float] = 15.0  # how long after it the next publication may take on an idle machine
     ends_run = False  # what the run still tells is no recovery: a new one has to start
 
-    def run(self, stage: Chaos) -> None:
+    def run(self, stage: Stage) -> None:
         raise NotImplementedError
 
 
@@ -60,7 +69,7 @@ class Kill(Fault):
     def ends_run(self) -> bool:  # type: ignore[override]
         return self.process != "worker"
 
-    def run(self, stage: Chaos) -> None:
+    def run(self, stage: Stage) -> None:
         _signal(stage.trainer.member(self.process), signal.SIGKILL)
         if self.process in ("supervisor", "tree"):
             stage.trainer.process.wait(30)
@@ -74,7 +83,7 @@ class Suspend(Fault):
     process: str
     seconds: float
 
-    def run(self, stage: Chaos) -> None:
+    def run(self, stage: Stage) -> None:
         _suspend(stage.trainer.member(self.process), self.seconds)
 
 
@@ -85,7 +94,7 @@ class BrokerStall(Fault):
     seconds: float
     bar_s = 40.0
 
-    def run(self, stage: Chaos) -> None:
+    def run(self, stage: Stage) -> None:
         _suspend([psutil.Process(pid) for pid in stage.broker.pids], self.seconds)
 
 
@@ -96,7 +105,7 @@ class BrokerKill(Fault):
     down_s: float
     bar_s = 40.0
 
-    def run(self, stage: Chaos) -> None:
+    def run(self, stage: Stage) -> None:
         stage.broker.kill()
         hold(self.down_s)
         stage.broker.start()
@@ -108,7 +117,7 @@ class OtherTrainers(Fault):
 
     count: int
 
-    def run(self, stage: Chaos) -> None:
+    def run(self, stage: Stage) -> None:
         replaced = []
         for _ in range(self.count):
             replaced.append(stage.trainer)
@@ -124,7 +133,7 @@ class TrainersAtOnce(Fault):
     count: int
     bar_s = 30.0  # each takes the job once, and learns within 2 s that it has lost it
 
-    def run(self, stage: Chaos) -> None:
+    def run(self, stage: Stage) -> None:
         stage.trainer.kill()
         racing = []
         for _ in range(self.count):

@@ -144,7 +144,7 @@ def test_mistakes_name_the_file_and_the_row(job: Job, tmp_path: Path) -> None:
     files = {
         "a.csv": ('x,late\n1,0\n"2\n",1\n3,1,4\n', r"a.csv:5: expected 2 cells, got 3"),
         "b.csv": ('x,late\n1,0\n\n"2,1\n', r"b.csv:4: expected the closing quote of a cell, got the file's end"),
-        "c.csv": ("x,word,late\n1,a,0\n2,\udcff,1\n", r"c.csv:3 at \$.word: expected .*, got text that is not UTF-8"),
+        "c.csv": ("x,word,late\n1,ä,0\n2,\udcff,1\n", r"c.csv:3 at \$.word: expected .*, got text that is not UTF-8"),
         "d.csv": ("a,b\n1,2\n", r"d.csv: expected some of the job's columns x, .*; got a, b"),
         "e.jsonl": ('{"late": 1}\n\n{"late": 1', r"e.jsonl:3: expected a JSON object, got"),
         "f.jsonl": ('{"late": 1}\n{"x": [1], "late": 1}\n', r"f.jsonl:2 at \$.x: expected number, got list"),

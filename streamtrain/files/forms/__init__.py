@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from streamtrain.errors import UserMistake
+from streamtrain.files.source import COMPRESSED
 from streamtrain.registry import Registry
 
 REGISTRY = Registry(__name__, "file")
@@ -26,9 +27,12 @@ def suffixes(having: str) -> dict[str, str]:
 
 
 def form_of(path: str, having: str) -> str:
-    """The form of a file, by its name's end. UserMistake for another."""
+    """The form of a file, by its name's end before .gz or .zst. UserMistake for another."""
     known = suffixes(having)
-    found = known.get(Path(path).suffix.lower())
+    ends = [end.lower() for end in Path(path).suffixes]
+    if having == "rows" and ends[-1:] and ends[-1] in COMPRESSED:
+        del ends[-1]
+    found = known.get(ends[-1]) if ends else None
     if found is None:
         beside = ", or - for standard input" if having == "rows" else ""
         raise UserMistake(f"{path}: expected a file ending in {', '.join(known)}{beside}")

@@ -1,10 +1,14 @@
-"""CSV files: names in the first line, a row in each other. All cells are text; an empty one is missing."""
+"""CSV files: names in the first line, a row in each other. All cells are text; an empty one is missing.
+
+Cells are separated by what the first lines say: a comma, a tab, a semicolon or a bar.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterator
+from itertools import islice
 
 from streamtrain import _native
 from streamtrain.columns.forms import CsvText, FileRows
@@ -12,11 +16,15 @@ from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
 from streamtrain.files.source import Source, is_too_long, too_long
 from streamtrain.files.wanted import Row, Wanted
+from streamtrain.log import get_logger
 
+log = get_logger(__name__)
 HELP = "CSV with names in the first line"
-SUFFIXES = (".csv",)
+SUFFIXES = (".csv", ".tsv")
 TEXT = True
-_DELIMITER, _QUOTE = ",", '"'
+_DELIMITERS, _QUOTE = ",\t;|", '"'
+_SNIFFED_LINES = 50
+_DECLARED = "sep="  # of Excel: a first line that names the delimiter
 _BLOCK_BYTES = 4 << 20
 
 
@@ -49,16 +57,44 @@ def count(source: Source) -> int:
 def _cells(block: FileRows, source: Source) -> Iterator[list[str]]:
     assert isinstance(block.rows, CsvText)
     text = source.text(block.rows.text, block.lines[0] if block.lines else 1)
-    return (cells for cells in csv.reader(io.StringIO(text, newline="")) if cells)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=block.rows.delimiter)
+    return (cells for cells in reader if cells)
+
+
+def _delimiter(head: str) -> str:
+    """Returns the delimiter that gives each of the first lines the same number of cells, and the most of them."""
+    best, cells = _DELIMITERS[0], 1
+    for each in _DELIMITERS:
+        counts = {
+            len(row) for row in islice(csv.reader(io.StringIO(head, newline=""), delimiter=each), _SNIFFED_LINES) if row
+        }
+        if len(counts) == 1 and (count := counts.pop()) > cells:
+            best, cells = each, count
+    return best
+
+
+def _declared(source: Source, held: bytes) -> tuple[str, bytes, int]:
+    """Returns the delimiter, the text behind its declaration, and the number of the line that begins there."""
+    head = held[:_BLOCK_BYTES]
+    lines = head.decode(errors="replace")
+    if len(head) == len(held) and "\n" in lines:
+        lines = lines[: lines.rindex("\n") + 1]
+    if lines[: len(_DECLARED)].lower() == _DECLARED and len(lines) > len(_DECLARED):
+        return lines[len(_DECLARED)], held.partition(b"\n")[2], 2
+    found = _delimiter(lines)
+    if found != _DELIMITERS[0]:
+        log.info(f"{source.name}: cells are separated by {found!r}")
+    return found, held, 1
 
 
 def _texts(source: Source, size: Size) -> Iterator[tuple[FileRows, list[str]]]:
     """Whole lines, at most so many, and the names of their cells."""
     names: list[str] = []
     held, at_end, first, line = source.begin() and source.read(), False, 0, 1
+    delimiter, held, line = _declared(source, held)
     while held or not at_end:
         most = size.rows if names else 1
-        count, end = _native.csv_lines(held, most, at_end, _DELIMITER, _QUOTE)
+        count, end = _native.csv_lines(held, most, at_end, delimiter, _QUOTE)
         enough = count == most or (count >= size.multiple and len(held) >= _BLOCK_BYTES)
         if not at_end and not enough and not (source.is_live and count >= size.multiple):
             if is_too_long(len(held)):
@@ -69,16 +105,16 @@ def _texts(source: Source, size: Size) -> Iterator[tuple[FileRows, list[str]]]:
         if not count:
             return
         if names and not at_end and count < most and count % size.multiple:
-            count, end = _native.csv_lines(held, count - count % size.multiple, False, _DELIMITER, _QUOTE)
+            count, end = _native.csv_lines(held, count - count % size.multiple, False, delimiter, _QUOTE)
         text, held = held[:end], held[end:]
         if names:
-            yield FileRows(CsvText(text, count, (), _DELIMITER, _QUOTE), source.name, first, (line,)), names
+            yield FileRows(CsvText(text, count, (), delimiter, _QUOTE), source.name, first, (line,)), names
             first += count
             size.passed(count)
             if not size.rows:
                 return
         else:
-            names = next(iter(csv.reader(io.StringIO(source.text(text, line), newline=""))), [""])
+            names = next(iter(csv.reader(io.StringIO(source.text(text, line), newline=""), delimiter=delimiter)), [""])
             if len(set(names)) != len(names):
                 raise UserMistake(f"{source.name}:{line}: expected column names that differ, got {', '.join(names)}")
         line += text.count(b"\n")

@@ -1,0 +1,125 @@
+"""Text files as other programs write them are read, and what was guessed is shown."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import logging
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+from streamtrain.errors import UserMistake
+from streamtrain.files.reading import count_rows, read_rows
+
+ROWS = [
+    {"größe": f"{at / 7:.3f}", "word": ["a b", 'c "d"', "e;f,g|h\ti", "zwei\nZeilen"][at % 4], "y": str(at % 2)}
+    for at in range(60)
+]
+PLAIN = [{**row, "word": "abc"[at % 3]} for at, row in enumerate(ROWS)]
+UTF8 = ("utf-8", "utf-8-sig", "utf-16")
+
+
+def as_csv(rows: list[dict[str, str]], delimiter: str, end: str = "\r\n") -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter, lineterminator=end)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def packed(raw: bytes, suffix: str) -> bytes:
+    return {"": raw, ".gz": gzip.compress(raw), ".zst": pyarrow.compress(raw, "zstd", asbytes=True)}[suffix]
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    rows = list(read_rows(str(path)))
+    assert count_rows(str(path)) == len(rows)
+    return rows
+
+
+def test_each_delimiter_encoding_and_compression(tmp_path: Path) -> None:
+    """Quoted cells hold every delimiter and line breaks."""
+    failed = []
+    for delimiter, encoding, suffix, name in itertools.product(",;\t|", UTF8, ("", ".gz", ".zst"), ("x.csv", "x.tsv")):
+        path = tmp_path / (name + suffix)
+        path.write_bytes(packed(as_csv(ROWS, delimiter).encode(encoding), suffix))
+        if read(path) != ROWS:
+            failed.append((delimiter, encoding, suffix, name))
+    assert failed == []
+
+
+def test_json_lines_and_arrays(tmp_path: Path) -> None:
+    """Also an array whose elements are cut by the end of a piece, and what an array must not be."""
+    rows = [{"größe": at / 7, "word": "x" * (at * 97 % 70_000), "deep": {"y": [at]}} for at in range(60)]
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    texts = [
+        lines,
+        json.dumps(rows),
+        json.dumps(rows, indent=2, ensure_ascii=False),
+        f"\n [ {lines.strip().replace(chr(10), ' , ')} ]\n",
+    ]
+    for text, encoding, suffix in itertools.product(texts, UTF8, ("", ".gz")):
+        path = tmp_path / f"x.json{suffix}"
+        path.write_bytes(packed(text.encode(encoding), suffix))
+        assert read(path) == rows
+    for wrong, message in [
+        ("[{}, 3]", "expected a JSON object"),
+        ("[{} {}]", "element 2"),
+        ("[{},", "element 2"),
+        ("[{}, {x}]", "element 2"),
+    ]:
+        (tmp_path / "x.json").write_text(wrong)
+        with pytest.raises(UserMistake, match=message):
+            list(read_rows(str(tmp_path / "x.json")))
+    (tmp_path / "x.json").write_text(" [ ] ")
+    assert read(tmp_path / "x.json") == []
+
+
+def test_latin_1_is_guessed_and_shown_and_single_broken_cells_are_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "x.csv"
+    with caplog.at_level(logging.INFO, "streamtrain"):
+        path.write_bytes(as_csv(PLAIN, ";").encode("latin-1"))
+        assert read(path) == PLAIN
+    assert "read in the encoding cp1252" in caplog.text and "separated by ';'" in caplog.text
+    caplog.clear()
+    path.write_bytes("größe,ÄÖÜ\n1,ä\n".encode() + b"2,\xff\n")
+    with pytest.raises(UserMistake, match="iconv"):
+        list(read_rows(str(path)))
+    assert "cp1252" not in caplog.text
+
+
+def test_excels_first_line_names_the_delimiter(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("sep=;\r\n" + as_csv(PLAIN, ";"))
+    assert read(path) == PLAIN
+    path.write_text("sep=,y\n1,2\n3,4\n")
+    assert next(iter(read_rows(str(path)))) != {}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_commas_stay_delimiters_where_others_are_in_texts(tmp_path: Path, seed: int) -> None:
+    """What must not change: files of one column, and of commas with semicolons and bars in cells."""
+    drawn, path = random.Random(seed), tmp_path / "x.csv"
+    words = ["a;b", "c|d", "e", "f;g;h", "i|", ";"]
+    rows = [{"one": drawn.choice(words), "two": drawn.choice(words), "y": "1"} for _ in range(40)]
+    path.write_text(as_csv(rows, ",", "\n"))
+    assert read(path) == rows
+    alone = [{"one": drawn.choice(["a;b", "e f", "7"])} for _ in range(40)]
+    path.write_text(as_csv(alone, ",", "\n"))
+    assert read(path) == alone
+
+
+def test_a_compressed_file_that_is_cut_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(as_csv(ROWS * 50, ",").encode())[:-30])
+    with pytest.raises(UserMistake, match="cannot be read"):
+        list(read_rows(str(path)))

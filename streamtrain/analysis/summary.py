@@ -53,7 +53,7 @@ class Summary:
         for each in batch.left_out:
             count = each.row_to - each.row_from
             self.unusable += count
-            name = next((name for name in self.columns if _is_at(each.path, self._schema, name)), None)
+            name = next((name for name in self.columns if is_at(each.path, self._schema, name)), None)
             if name is not None:
                 self.columns[name].unusable += count
         for name, column in self.columns.items():
@@ -186,7 +186,8 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
     return NUMBER, {**kept, "missing": 0}
 
 
-def _is_at(path: str, schema: Schema, name: str) -> bool:
+def is_at(path: str, schema: Schema, name: str) -> bool:
+    """Whether a dead row's path leads to the column `name`."""
     place = schema.paths.get(name)
     key = name if place is None else str(place[0])
     return path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) or path.endswith(f"].{key}")

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from slots import RowSlot
 
+from streamtrain.compute.held import BLOCKS
 from streamtrain.files.reading import read_rows
 from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
@@ -34,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Decoded(NamedTuple):
-    """The rows of a stream: numbers [rows, n], categories [rows, c] as buckets, labels [rows]."""
+    """The rows of a stream: numbers [rows, n], categories [rows, c] as buckets or ids, labels [rows]."""
 
     numbers: Array
     categories: Array
@@ -49,8 +50,17 @@ def decoded(job: Job, records: Sequence[bytes]) -> Decoded:
         slot.filler.fill(record)
     rows = slot.filler.close()
     none = np.zeros((rows, 0), np.float32)
-    numbers, categories, label = (slot.views.get(name, none)[:rows] for name in Decoded._fields)
-    return Decoded(numbers, categories.astype(np.int64), label[:, 0])
+    numbers, buckets, label = (slot.views.get(name, none)[:rows] for name in Decoded._fields)
+    hashes = slot.views.get(BLOCKS["hash"][0], none)[:rows]
+    ids = [np.unique(hashes[:, column], return_inverse=True)[1] for column in range(hashes.shape[1])]
+    return Decoded(numbers, np.column_stack([buckets.astype(np.int64), *ids]), label[:, 0])
+
+
+def tables_of(job: Job, data: Decoded) -> list[tuple[int, int]]:
+    """Rows and columns of the table of each category, in the order of `categories`: hashed ones first."""
+    known = [column for _, column in job.schema.columns if column.kind == "category"]
+    embeds = [column.embed for vocabulary in (False, True) for column in known if bool(column.vocabulary) == vocabulary]
+    return [(int(data.categories[:, at].max()) + 1, embed) for at, embed in enumerate(embeds)]
 
 
 def pytorch(job: Job, data: Decoded, seed: int) -> float:
@@ -60,8 +70,9 @@ def pytorch(job: Job, data: Decoded, seed: int) -> float:
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     inputs, kind = job.schema.engine_inputs(), job.schema.label_kind
-    tables = torch.nn.ModuleList([torch.nn.Embedding(c["buckets"], c["embed"]) for c in inputs["categories"]])
-    width, layers = inputs["numbers"] + sum(c["embed"] for c in inputs["categories"]), []
+    sizes = tables_of(job, data)
+    tables = torch.nn.ModuleList([torch.nn.Embedding(*size) for size in sizes])
+    width, layers = inputs["numbers"] + sum(embed for _, embed in sizes), []
     for layer in job.model.layers:
         layers += [torch.nn.Linear(width, layer["dense"]), torch.nn.ReLU()]
         width = layer["dense"]

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streamtrain.cli.infer import Machine, job_text
+from streamtrain.cli.first_job.columns import Decision, Sample, decide
+from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
+from streamtrain.cli.first_job.sources import FileSource, Source, TopicSource
+from streamtrain.cli.first_job.trial import dead_rows, distinct_values, without
+from streamtrain.cli.output import table
+from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import Session, command
 from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
-from streamtrain.files.format_lines import is_records
-from streamtrain.files.forms import suffixes
-from streamtrain.files.reading import read_rows
 from streamtrain.job import Job, JobMistakes
 
 ORDER = 30
-SAMPLE_ROWS = 20_000
 app = typer.Typer(add_completion=False)
 
 
@@ -26,44 +28,84 @@ app = typer.Typer(add_completion=False)
 def init(
     session: Session,
     job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file to write.", show_default=False)],
-    sample: Annotated[
-        str,
-        typer.Option(
-            "--from", metavar="SAMPLE", help="A file: .csv, .jsonl, .parquet, .arrow and others.", show_default=False
-        ),
-    ],
     label: Annotated[
         list[str],
         typer.Option(metavar="COLUMN", help="The column to learn; again for another head.", show_default=False),
     ],
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="A file: .csv, .jsonl, .parquet, .arrow and others.", show_default=False
+        ),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(
+            "--from-topic", metavar="TOPIC", help="A topic whose records are JSON or msgpack.", show_default=False
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that is there.")] = False,
 ) -> None:
-    """Write a job file for a sample of your records: columns, kinds and sizes as found in it, ready to be edited."""
+    """Write a job file for a sample of your records: columns, kinds and sizes as found in it, ready to be edited.
+
+    Shows what each column is and why, and the choices to look at again. The job takes every row of the sample."""
     if job.exists() and not force:
         raise UserMistake(f"{job}: is there already; give another name, or --force to write over it")
-    rows = [row for row, _ in zip(read_rows(sample), range(SAMPLE_ROWS), strict=False)]
-    machine = Machine(backends.devices())
-    suffix = suffixes("rows").get(Path(sample).suffix.lower(), "")
-    records = suffix if is_records(suffix) else "json"
-    text, told = job_text(job.stem, sample, rows, label, session.bootstrap or "localhost:9092", machine, records)
-    try:
-        made = Job.parse(text, name=job.name)
-    except JobMistakes as mistakes:  # it has not been written: what is wrong is the sample
-        found = "; ".join(str(mistake).removeprefix(f"{mistake.where}: ") for mistake in mistakes.mistakes)
-        raise UserMistake(f"{sample}: no job can be made of it: {found}") from None
+    if (sample is None) == (topic is None):
+        got = "none of them" if topic is None else "both"
+        raise UserMistake(f"init: expected --from FILE or --from-topic TOPIC, got {got}")
+    bootstrap = session.bootstrap or "localhost:9092"
+    source = FileSource(sample) if sample is not None else TopicSource(str(topic), bootstrap, session.sets)
+    found, parsed, text = _tried(session, source, label, job, bootstrap)
     try:
         job.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserMistake(f"{job}: cannot be written: {error.strerror}") from error
-    columns = {
-        name: column.role if column.role != "feature" else column.kind or "number"
-        for name, column in made.schema.columns
-    }
-    learned = ", ".join(label)
-    said = f"wrote {job}: {len(columns)} columns, learning {learned}, from {len(rows)} rows of {sample}"
-    about = {"job": str(job), "name": made.name, "rows_read": len(rows), "label": learned}
+    _show(session, job, parsed, found, source)
+
+
+def _tried(session: Session, source: Source, labels: list[str], path: Path, bootstrap: str) -> tuple[Columns, Job, str]:
+    """The columns of a job that takes every row of the sample, the job, and its text."""
+    machine, left_out = Machine(backends.devices()), dict[str, str]()
+    sample = Sample.of(source.name, source.rows, labels, source.weight)
+    while True:
+        found = Columns(decide(sample, left_out), sample)
+        text = job_text(
+            path.stem, len(source.rows), found, bootstrap, machine, source.format, source.topic, source.partitions
+        )
+        job = _parsed(text, path, source.name)
+        if dead := dead_rows(job, source.records(job, len(source.rows))):
+            left_out |= without(dead, source.name, sample.labels)
+        elif source.is_whole or sample.counts:
+            return found, job, text
+        else:
+            with Progress(session.out, "rows counted", None) as bar:
+                counts = distinct_values(job, source.records(job, None), bar.show)
+            sample = replace(sample, counts=counts)
+
+
+def _parsed(text: str, path: Path, source: str) -> Job:
+    try:
+        return Job.parse(text, name=path.name)
+    except JobMistakes as mistakes:  # it has not been written: what is wrong is the sample
+        found = "; ".join(str(mistake).removeprefix(f"{mistake.where}: ") for mistake in mistakes.mistakes)
+        raise UserMistake(f"{source}: no job can be made of it: {found}") from None
+
+
+def _show(session: Session, path: Path, job: Job, found: Columns, source: Source) -> None:
+    """A line for each column, and the choices to look at again."""
+    learned, rows = ", ".join(found.losses), len(source.rows)
+    used = [each for each in found.decisions if each.settings]
+    columns = {each.name: {"kind": each.shown, "reason": each.reason, "other": each.other} for each in found.decisions}
+    document = {"job": str(path), "name": job.name, "rows_read": rows, "label": learned, "columns": columns}
     session.out.document(
-        {**about, "columns": columns, "notes": told},
-        "\n".join([said, *told]),
-        f"next: streamtrain check {job}",
+        document,
+        table(["column", "kind", "reason"], map(_row, found.decisions)),
+        *(f"check {each.name}: {each.reason or each.shown}; or {each.other}" for each in found.decisions if each.other),
+        f"wrote {path}: {len(used)} columns, learning {learned}, from {rows} rows of {source.name}",
+        f"next: streamtrain check {path}",
     )
+
+
+def _row(each: Decision) -> tuple[str, str, str]:
+    return each.name or '""', each.shown, each.reason

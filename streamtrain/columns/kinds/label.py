@@ -143,7 +143,7 @@ class Label(Kind[Options]):
         number = whole(cell)
         if number is None:
             raise Wrong
-        if any(name.removeprefix("-").isascii() and name.removeprefix("-").isdigit() for name in names):
+        if any(map(_is_whole, names)):
             return _index(names, str(number))
         if not 0 <= number < self.count(column, loss):
             raise Wrong
@@ -170,7 +170,14 @@ class Label(Kind[Options]):
         return bool(column.names)
 
     def is_numeric(self, column: Options) -> bool:
-        return column.kind != "category" and not column.classes
+        """Also of classes that are whole numbers, which a text may write as 1, +1 or 1.0."""
+        names = column.names
+        return column.kind != "category" and (not column.classes or (bool(names) and all(map(_is_whole, names))))
+
+
+def _is_whole(name: str) -> bool:
+    digits = name.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
 
 
 def _index(names: list[str], name: str) -> int:

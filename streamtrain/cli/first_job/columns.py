@@ -1,0 +1,462 @@
+"""Decides for each column of a sample what it is in a job file, and gives the reason."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from streamtrain.cli.first_job.cells import (
+    EVIDENCE_ROWS,
+    FEW_VALUES,
+    Row,
+    SampledColumn,
+    as_numbers,
+    change_events,
+    flattened,
+    without_order,
+    words_of,
+)
+from streamtrain.columns.column import Column
+from streamtrain.columns.formats.sparse_text import TAG
+from streamtrain.columns.kinds.audio import WINDOW_S
+from streamtrain.columns.kinds.kind import SKIP, SKIP_HEAD
+from streamtrain.columns.mel import bands_of
+from streamtrain.columns.paths import Path, place
+from streamtrain.errors import UserMistake
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SHOWN = re.compile(r'(?:kind|role) = "(\w+)"')
+OPERATION = "op"  # the column of a change event's operation
+DELETES = ("d", "t")  # operations that leave no row
+FEW_CATEGORIES = 512  # up to so many values each has an id of its own
+ROOM = 2  # ids for each value seen, so that new ones have room
+BUCKETS_FOR_EACH = 8  # value: two of n values share one of 8n buckets for an eighth of the values at most
+LEAST_BUCKETS = 4096
+LARGE_TABLE = 1 << 18  # buckets from which on each has fewer numbers
+REPEATS = 3  # rows a value in the mean, from which on an id can be learned from
+MOST_CLASSES = 1_000
+OFTEN = 8  # rows a value of a label in the mean, from which on it may be a class
+LEAST_SPARSE = 1 << 18  # indexes: what vw -b is by default
+PICTURE_SIDE = 64
+CLIP_BANDS = (64, 32, 16, 8)
+LONGEST_CLIP_S = 10.0  # 998 frames of 64 bands are near the most numbers there may be
+HEAVY_TAIL = 100.0  # largest by median
+# words of a label's name that make whole numbers a quantity
+_NUMBER_LABELS = {
+    "count", "counts", "num", "total", "sum", "qty", "quantity", "age", "year", "years", "rating", "ratings", "stars",
+    "score", "amount", "price", "days", "hours", "minutes", "visits", "clicks", "views", "votes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One column: its settings in [columns], or none where it is left out; and why."""
+
+    name: str
+    settings: str = ""
+    reason: str = ""
+    other: str = ""  # the other choice, where the sample leaves two
+    width: int = 0  # columns of the input matrix
+    points: int = 0  # numbers of pictures
+    feature: bool = False
+    sparse: bool = False  # a feature that is no part of the input matrix
+    loss: str = ""
+    classes: int = 0
+    transforms: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """Its kind or role, as the table shows it."""
+        found = _SHOWN.search(self.settings)
+        return found[1] if found else "number" if self.settings else "left out"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of a source, without objects in them.
+
+    labels: names of the columns to learn. as_texts: the source has nothing but texts, as CSV has, so that `produce`
+    writes numbers for them. counts: how many values differ in the whole source, where that is known.
+    """
+
+    source: str
+    rows: Sequence[Row]
+    labels: Sequence[str]
+    paths: Mapping[str, str]
+    as_texts: bool = False
+    weight: str = ""  # the column that is one
+    counts: Mapping[str, int] = field(default_factory=dict)
+    operation: str = ""  # the column that says what a change event did
+
+    @classmethod
+    def of(cls, source: str, rows: Sequence[Row], labels: Sequence[str], weight: str = "") -> Sample:
+        """Of change events only the row after the change counts. Raises UserMistake where there is no row, or no such
+        label."""
+        if not rows:
+            raise UserMistake(f"{source}: expected rows, found none")
+        envelope, operation = change_events(rows), ""
+        if envelope is not None:
+            rows = [_after(row, envelope) for row in rows]
+        flat, paths = flattened(rows)
+        if envelope is not None:
+            flat, paths, operation = _named_after(flat, paths, envelope)
+        names = list(dict.fromkeys(name for row in flat for name in row))
+        found = [next((name for name, path in paths.items() if path == each), each) for each in dict.fromkeys(labels)]
+        for label in found:
+            if label not in names:
+                raise UserMistake(f"--label: expected a column of {source}, one of {', '.join(names)}; got {label!r}")
+        as_texts = all(cell is None or isinstance(cell, str) for row in rows for cell in row.values())
+        return cls(source, flat, found, paths, as_texts, weight, operation=operation)
+
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def distinct(self, column: SampledColumn) -> int:
+        return max(len(column.distinct), self.counts.get(column.name, 0))
+
+    def parse(self, column: SampledColumn, how: str) -> str:
+        """The setting that reads texts, where the source's records have some."""
+        return "" if self.as_texts or not column.has_text else f', parse = "{how}"'
+
+
+def _after(row: Row, envelope: Path) -> Row:
+    """The row after a change, and at the envelope's place what the change was."""
+    change = row[str(envelope[0])] if envelope else row
+    found: Row = {OPERATION: change.get("op"), **(change.get("after") or {})}
+    return found
+
+
+def _named_after(
+    rows: Sequence[Row], paths: Mapping[str, str], envelope: Path
+) -> tuple[list[Row], dict[str, str], str]:
+    """Rows of change events without deletes, the paths of their columns, and the column of the operation."""
+    kept = [row for row in rows if row.get(OPERATION) not in DELETES]
+    names = dict.fromkeys(name for row in kept for name in row)
+    within = {name: f"{place((*envelope, 'after')).removeprefix('.')}{_step(paths.get(name), name)}" for name in names}
+    within[OPERATION] = place((*envelope, "op")).removeprefix(".")
+    return kept, within, OPERATION
+
+
+def _step(path: str | None, name: str) -> str:
+    if path is None:
+        return place((name,))
+    return path if path.startswith("[") else f".{path}"
+
+
+def toml_key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def decide(sample: Sample, without: Mapping[str, str]) -> list[Decision]:
+    """Returns a decision for each column, in the sample's order. `without`: columns to leave out, and why.
+
+    Raises UserMistake where no column is left to learn from, or a label cannot be learned.
+    """
+    columns = {name: SampledColumn.of(sample.rows, name) for name in sample.names()}
+    labels = [_label(sample, columns[name]) for name in sample.labels]
+    when = _event_time([column for name, column in columns.items() if name not in sample.labels])
+    found = {
+        name: Decision(name, reason=without[name]) if name in without else _feature(sample, column, columns, when)
+        for name, column in columns.items() if name not in sample.labels
+    }  # fmt: skip
+    if not any(each.feature for each in found.values()):
+        found = {name: _parts(sample, columns[name], each) for name, each in found.items()}
+    if not any(each.feature for each in found.values()):
+        why = "; ".join(f"{name}: {each.reason or 'no feature'}" for name, each in found.items())
+        raise UserMistake(
+            f"{sample.source}: expected a column to learn {', '.join(sample.labels)} from, found none: "
+            f"{why or 'there is no other column'}"
+        )
+    return [*found.values(), *labels]
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(least - 1, 1).bit_length()
+
+
+def _unusable(column: SampledColumn) -> str:
+    """Returns why a column cannot be a feature; empty where it can."""
+    if not column.name:
+        return "a column without a name, such as the index of a data frame"
+    if "{" in column.name or "}" in column.name:
+        return "a name with braces cannot be in a job file"
+    if not column.values:
+        return "empty in the sample"
+    if column.nested:
+        return "a list, of which only single elements can be columns, by a path that ends in [0]"
+    if column.constant:
+        return "the same in every row of the sample"
+    if column.counts_rows:
+        return "counts the rows"
+    if column.identifies:
+        return "a row's id"
+    if not column.flat:
+        return "neither numbers nor texts"
+    return ""
+
+
+def _event_time(columns: Sequence[SampledColumn]) -> str:
+    """Returns the name of the column that says when a row happened; empty where none clearly does."""
+    times = [column for column in columns if not column.nested and not column.constant and column.time is not None]
+    best = max(times, key=lambda column: column.event_time_evidence, default=None)
+    return best.name if best is not None and best.event_time_evidence else ""
+
+
+def _feature(sample: Sample, column: SampledColumn, columns: Mapping[str, SampledColumn], when: str) -> Decision:
+    name = column.name
+    if name == sample.operation:
+        why = "what a change event did; an update is a new example"
+        return Decision(name, 'role = "input", kind = "category"', why)
+    if sample.weight and name == TAG:
+        return Decision(name, reason="a line's tag, for its message's key", other='{ role = "key", path = "tag" }')
+    if sample.weight and name == sample.weight and column.values:
+        return Decision(name, 'role = "weight", missing = 1', "the weight of a row")
+    if name and not column.nested and not column.constant and column.time is not None:
+        return _time(sample, column, when)
+    for look in (_list, _pairs, _picture, _clip):
+        if (decision := look(sample, column)) is not None:
+            return decision
+    if why := _unusable(column):
+        return Decision(name, reason=why)
+    if column.numeric and not column.boolean and not column.coded:
+        return _number(sample, column, [columns[label] for label in sample.labels])
+    if column.prose:
+        return _text(column)
+    distinct = len(column.distinct)
+    if distinct > 20 and distinct > 0.9 * len(column.values):
+        return Decision(name, reason="nearly every row has another text")
+    return _category(sample, column, "digits that are codes" if column.coded else "")
+
+
+def _number(sample: Sample, column: SampledColumn, labels: Sequence[SampledColumn]) -> Decision:
+    missing = ", missing = 0" if column.missing else ""
+    parse = sample.parse(column, "decimal")
+    number = Decision(column.name, f'kind = "number"{parse}, standardize = true{missing}', width=1, feature=True)
+    if column.wholes is not None:
+        other = f"{{ {number.settings} }}"
+        distinct, rows = len(column.distinct), len(column.values)
+        if column.too_large and distinct * REPEATS > rows:
+            why = "whole numbers above 16,777,216, which float32 rounds; nearly every row has its own"
+            return Decision(column.name, reason=why)
+        if column.too_large:
+            return _category(sample, column, "whole numbers above 16,777,216 that repeat: ids")
+        repeats = rows >= EVIDENCE_ROWS and rows >= REPEATS * distinct
+        if repeats and distinct > 2 and column.is_named_id():
+            return _category(sample, column, "whole numbers that repeat, named as ids")
+        if repeats and distinct > FEW_VALUES and not column.is_quantity:
+            category = _category(sample, column, "", other)
+            if any(_without_order(sample, column, label) for label in labels):
+                return replace(category, reason="whole numbers that repeat and tell the label without order: ids")
+            if _same_width(column):
+                return replace(category, reason="whole numbers of the same many digits that repeat: ids")
+    positive = [float(value) for value in column.values]
+    middle = sorted(positive)[len(positive) // 2]
+    if min(positive) >= 0 and middle > 0 and max(positive) > HEAVY_TAIL * middle:
+        log = f"{toml_key(f'log_{column.name}')} = {{ log1p = {json.dumps(column.name)}, standardize = true }}"
+        other = f'{{ role = "input" }}, and in [transforms] {log}'
+        return replace(number, reason=f"the largest is {max(positive) / middle:.0f} times the median", other=other)
+    return number
+
+
+def _without_order(sample: Sample, column: SampledColumn, label: SampledColumn) -> bool:
+    """Whether the column's values tell something of the label that their order does not."""
+    rows = [(row.get(column.name), row.get(label.name)) for row in sample.rows]
+    known = [(SampledColumn.of([{"": a}], ""), b) for a, b in rows if a not in (None, "") and b not in (None, "")]
+    pairs = [(each.wholes[0], b) for each, b in known if each.wholes]
+    return bool(pairs) and without_order([value for value, _ in pairs], as_numbers(b for _, b in pairs))
+
+
+def _same_width(column: SampledColumn) -> bool:
+    """Whether its numbers have the same five digits or more, as zip codes have."""
+    widths = {len(str(abs(whole))) for whole in column.wholes or ()}
+    return len(widths) == 1 and widths.pop() >= 5
+
+
+def _category(sample: Sample, column: SampledColumn, why: str, other: str = "") -> Decision:
+    """Few values have an id each and room for new ones; many are hashed."""
+    distinct = sample.distinct(column)
+    embed = max(2, min(16, round(math.sqrt(distinct))))
+    missing = ', missing = ""' if column.missing else ""
+    if distinct <= FEW_CATEGORIES:
+        size = f"vocabulary = {{ capacity = {_power_of_two(max(16, ROOM * distinct))} }}"
+        counted = f"{distinct} values"
+    else:
+        size, embed = _buckets(distinct)
+        counted = f"about {distinct:,} values"
+    settings = f'kind = "category", {size}, embed = {embed}{missing}'
+    reason = f"{why}; {counted}" if why else counted
+    return Decision(column.name, settings, reason, other, width=embed, feature=True)
+
+
+def _buckets(distinct: int) -> tuple[str, int]:
+    """The setting for so many values, and how many numbers each bucket has."""
+    buckets = _power_of_two(max(LEAST_BUCKETS, BUCKETS_FOR_EACH * distinct))
+    embed = max(2, min(8 if buckets >= LARGE_TABLE else 16, round(math.sqrt(distinct))))
+    return f"buckets = {buckets}", embed
+
+
+def _list(sample: Sample, column: SampledColumn) -> Decision | None:
+    """Fractions of one length are a vector, else a list is of categories."""
+    if not column.elements:
+        return None
+    sizes = [len(cell) for cell in column.values]
+    if len(set(sizes)) == 1 and any(isinstance(each, float) for each in column.elements):
+        missing = ", missing = 0" if column.missing else ""
+        settings = f'kind = "vector", size = {sizes[0]}, standardize = true{missing}'
+        return Decision(column.name, settings, f"lists of {sizes[0]} numbers", width=sizes[0], feature=True)
+    distinct = max(len(set(map(str, column.elements))), sample.counts.get(column.name, 0))
+    most = _power_of_two(max(16, 2 * max(sizes)))
+    size, embed = _buckets(distinct)
+    missing = ', missing = ""' if column.missing else ""
+    settings = f'kind = "category", list = true, {size}, embed = {embed}, most = {most}, cut = true{missing}'
+    why = f"lists of up to {max(sizes)}, about {distinct} values"
+    return Decision(column.name, settings, why, width=embed, feature=True)
+
+
+def _pairs(sample: Sample, column: SampledColumn) -> Decision | None:
+    """An index, or a name, and a number each."""
+    if not column.pairs:
+        return None
+    keys, most = [key for key, _ in column.pairs], max(len(cell) for cell in column.values)
+    highest = max((key for key in keys if isinstance(key, int)), default=0)
+    buckets = max(_power_of_two(highest + 1), LEAST_SPARSE)
+    room = _power_of_two(max(64, 2 * most))
+    settings = f'kind = "sparse", buckets = {buckets}, most = {room}, cut = true'
+    why = f"up to {most} pairs of a row, {len(set(map(str, keys)))} different keys"
+    return Decision(column.name, settings, why, feature=True, sparse=True)
+
+
+def _picture(sample: Sample, column: SampledColumn) -> Decision | None:
+    """Large pictures are reduced to a size that a dense network can hold."""
+    if column.picture is None:
+        return None
+    height, width = column.picture
+    longest = max(height, width, PICTURE_SIDE)
+    size = [max(1, round(side * PICTURE_SIDE / longest)) for side in (height, width)]
+    missing = ", missing = 128" if column.missing else ""
+    why = f"pictures, most of them of {height} x {width} points; needs the extra images"
+    points = size[0] * size[1] * 3
+    return Decision(column.name, f'kind = "image", size = {size}{missing}', why, points=points, feature=True)
+
+
+def _clip(sample: Sample, column: SampledColumn) -> Decision | None:
+    """Energies by bands, as long as the longest clip of the most frequent rate."""
+    heads = column.clips
+    if not heads:
+        return None
+    rates = Counter(rate for rate, _, _ in heads)
+    rate, times = rates.most_common(1)[0]
+    longest = max(count for of, _, count in heads if of == rate) / rate
+    seconds = min(LONGEST_CLIP_S, max(math.ceil(100 * longest) / 100, WINDOW_S))
+    window = round(WINDOW_S * rate)
+    mel = next((bands for bands in CLIP_BANDS if not bands_of(rate, window, bands).empty), 1)
+    missing = ", missing = 0" if column.missing else ""
+    why = f"sound, {times} of {len(heads)} of {rate} samples a second, up to {longest:.3g} s; needs the extra audio"
+    settings = f'kind = "audio", rate = {rate}, seconds = {seconds}, features = {{ mel = {mel} }}, standardize = true'
+    parsed = Column.model_validate({"kind": "audio", "rate": rate, "seconds": seconds, "features": {"mel": mel}})
+    return Decision(column.name, settings + missing, why, width=parsed.sound.width, feature=True)
+
+
+def _text(column: SampledColumn) -> Decision:
+    """Its words and pairs of words."""
+    most, missing = _power_of_two(max(64, 4 * column.prose)), ', missing = ""' if column.missing else ""
+    settings = f'kind = "text", ngrams = [1, 2], buckets = {LEAST_SPARSE}, embed = 8, most = {most}, cut = true'
+    return Decision(column.name, settings + missing, f"texts of up to {column.prose} words", width=8, feature=True)
+
+
+def _time(sample: Sample, column: SampledColumn, when: str) -> Decision:
+    assert column.time is not None
+    what, unit = column.time
+    skip = ', missing = "skip"' if column.missing else ""
+    parse = sample.parse(column, "iso8601") if column.time == ("a time as text", "ms") else ""
+    settings = f'role = "event_time"{parse or f", unit = {json.dumps(unit)}"}{skip}'
+    if column.name == when:
+        sent = "; `produce` sends milliseconds, so must your program" if sample.as_texts and unit == "ms" else ""
+        return Decision(column.name, settings, f"{what}{sent}")
+    if when:
+        return Decision(column.name, reason=f"{what}; {when} is the event time", other=f"{{ {settings} }}")
+    why = f"{what}, but neither its name nor the order of rows says that rows happened then"
+    return Decision(column.name, reason=why, other=f"{{ {settings} }}")
+
+
+def _parts(sample: Sample, column: SampledColumn, before: Decision) -> Decision:
+    """Parts of a time as features, where there is nothing else to learn from."""
+    if column.time is None or column.nested or column.constant or not column.name:
+        return before
+    made = toml_key(f"{column.name}_is")
+    cyclic = (
+        f'{made} = {{ time = {json.dumps(column.name)}, parts = ["hour", "weekday", "day_of_year"], cyclic = true }}'
+    )
+    settings = before.settings or before.other.strip("{ }").replace('role = "event_time"', 'kind = "time"')
+    reason = f"{before.reason}; its hour, weekday and day are the only features; for lags, write them upstream"
+    return replace(before, settings=settings, reason=reason, other="", width=6, feature=True, transforms=(cyclic,))
+
+
+def _label(sample: Sample, column: SampledColumn) -> Decision:
+    """A label's settings, and the loss that they need."""
+    name, several = column.name, len(sample.labels) > 1
+    skip = f', missing = "{SKIP_HEAD if several else SKIP}"' if column.missing else ""
+    if not column.values or not column.flat:
+        raise UserMistake(f"--label {name}: expected numbers or texts in the sample, found neither")
+    distinct = column.distinct
+    if len(distinct) < 2:
+        raise UserMistake(f"--label {name}: expected at least two values in the sample, found only {distinct[0]!r}")
+    parse = sample.parse(column, "decimal")
+    as_number = f'role = "label"{parse}, standardize = true{skip}'
+    if column.numeric and not column.coded:
+        if {float(value) for value in column.values} <= {0.0, 1.0}:
+            return Decision(name, f'role = "label"{parse}{skip}', "0 or 1", loss="binary_cross_entropy")
+        counts = Counter(column.wholes or ())
+        classes = _classes(map(str, sorted(counts)), skip)
+        number = Decision(name, as_number, "a number", loss="mean_squared_error")
+        if not counts or len(counts) > MOST_CLASSES or len(column.values) < 2 * len(counts):
+            return _tailed(column, number)
+        why = f"{len(counts)} different whole numbers in the sample"
+        if not _are_classes(name, counts):
+            loss = "binary_cross_entropy" if len(counts) == 2 else "softmax_cross_entropy"
+            other = f'{{ {classes} }} and loss = "{loss}"'
+            return _tailed(column, replace(number, reason=f"{why}, taken as a number", other=other))
+        other = f'{{ {as_number} }} and loss = "mean_squared_error"' if len(counts) > 2 else ""
+        return _classified(name, classes, len(counts), f"{why}, taken as classes", other)
+    if len(distinct) > MOST_CLASSES:
+        raise UserMistake(
+            f"--label {name}: expected numbers or at most {MOST_CLASSES} classes, found {len(distinct)} texts"
+        )
+    return _classified(name, _classes(map(str, distinct), skip), len(distinct), f"{len(distinct)} classes")
+
+
+def _classes(names: Iterable[str], skip: str) -> str:
+    return f'role = "label", classes = [{", ".join(json.dumps(each, ensure_ascii=False) for each in names)}]{skip}'
+
+
+def _classified(name: str, settings: str, count: int, why: str, other: str = "") -> Decision:
+    loss = "binary_cross_entropy" if count == 2 else "softmax_cross_entropy"
+    return Decision(name, settings, why, other, loss=loss, classes=count)
+
+
+def _tailed(column: SampledColumn, number: Decision) -> Decision:
+    """With the other choice for counts and heavy tails."""
+    if number.other or column.wholes is None or min(column.wholes) < 0:
+        return number
+    settings = number.settings.replace(", standardize = true", "")
+    return replace(number, other=f'{{ {settings} }} and loss = "poisson" for a count of events')
+
+
+def _are_classes(name: str, counts: Mapping[int, int]) -> bool:
+    """Whether few whole numbers that come often are classes; ratings and counts are numbers."""
+    rows, values = sum(counts.values()), sorted(counts)
+    if len(values) == 2:
+        return True
+    if not _NUMBER_LABELS.isdisjoint(words_of(name)):
+        return False
+    in_a_row = values == list(range(values[0], values[0] + len(values))) and values[0] in (0, 1)
+    if len(values) <= FEW_VALUES:
+        falls = [counts[value] for value in values]
+        top = falls.index(max(falls))
+        one_peak = falls[:top] == sorted(falls[:top]) and falls[top:] == sorted(falls[top:], reverse=True)
+        return not (in_a_row and len(values) > 3 and one_peak and min(falls) < 0.01 * rows)
+    return in_a_row and rows >= OFTEN * len(values) and min(counts.values()) >= 0.2 * rows / len(values)

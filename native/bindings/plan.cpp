@@ -25,12 +25,12 @@
 namespace st {
 namespace {
 
-using Place = std::tuple<u32, u64, u64, i64, u64>;                                      // see PlanArgument
-using Arguments = std::vector<std::pair<Place, std::vector<Place>>>;
+using ArgumentPlace = std::tuple<u32, u64, u64, i64, u64>;                                      // see PlanArgument
+using Arguments = std::vector<std::pair<ArgumentPlace, std::vector<ArgumentPlace>>>;
 using Calls = std::vector<std::tuple<std::string, std::string, Arguments, u32, u32>>;   // see PlanCall
 using Stretches = std::vector<std::pair<bool, Calls>>;                                  // see PlanStretch
 
-PlanArgument argument_of(const Place &place) {
+PlanArgument argument_of(const ArgumentPlace &place) {
     const auto &[memory, bits, row_bytes, own, element] = place;
     if (memory >= std::size(memory_names)) mistake("plan", "a memory of PLAN_MEMORIES", std::to_string(memory));
     return {static_cast<Memory>(memory), bits, row_bytes, own, element};
@@ -42,7 +42,7 @@ std::vector<PlanCall> calls_of(const Calls &calls) {
         PlanCall call{kernel, types, {}, outside, chain};
         for (const auto &[place, table] : arguments) {
             PlanArgument &argument = call.arguments.emplace_back(argument_of(place));
-            for (const Place &each : table) argument.table.push_back(argument_of(each));
+            for (const ArgumentPlace &each : table) argument.table.push_back(argument_of(each));
         }
         out.push_back(std::move(call));
     }

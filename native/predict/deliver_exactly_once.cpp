@@ -7,7 +7,7 @@
 namespace st {
 namespace {
 
-constexpr auto pause = std::chrono::milliseconds(100);   // between two tries for a producer
+constexpr auto producer_pause = std::chrono::milliseconds(100);   // between two tries for a producer
 
 // Whether a topic, asked after its records were read, has the id that it had before: then they are of the topic with
 // that id, for no id comes again. Otherwise the transaction is to be aborted; without an answer, with its producer,
@@ -42,7 +42,7 @@ class ExactlyOnce final : public AnswerDelivery {
             const KafkaOutcome outcome = lane->prepare();
             if (outcome.code == rd::ok) continue;
             fail(outcome.code, outcome.text);
-            std::this_thread::sleep_for(pause);
+            std::this_thread::sleep_for(producer_pause);
             return false;
         }
         return true;

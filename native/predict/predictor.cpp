@@ -17,7 +17,7 @@ constexpr auto leave_limit = std::chrono::milliseconds(5'000);   // a group whos
 constexpr auto check_ends_every = std::chrono::milliseconds(300);
 constexpr int deaf_silences = 2;
 constexpr auto look_every = std::chrono::seconds(10);
-constexpr auto pause = std::chrono::milliseconds(100);
+constexpr auto predictor_pause = std::chrono::milliseconds(100);
 }   // namespace
 
 Predictor::Predictor(PredictorSettings settings)
@@ -100,7 +100,7 @@ bool Predictor::run(int milliseconds) {
                 if (failure.code == rd::inconsistent || response_to(failure.code) >= Response::refuse) throw;
                 note(failure.code, failure.what());
                 must_renew_ |= failure.code == rd::timed_out && ++silences_ >= deaf_silences && others_are_answered();
-                std::this_thread::sleep_for(pause);
+                std::this_thread::sleep_for(predictor_pause);
             }
         } while (!finished && Clock::now() < end);
     }

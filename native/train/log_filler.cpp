@@ -6,7 +6,7 @@ namespace st {
 
 namespace {
 
-constexpr i64 TAKE_WAIT_NS = 100'000'000;
+constexpr i64 LOG_TAKE_WAIT_NS = 100'000'000;
 
 }   // namespace
 
@@ -26,7 +26,7 @@ LogStatus LogFiller::fill(const Range &range) {
     batch_.limit(until_);
     source_.begin(range);
     for (i64 heard_ns = monotonic_ns(); !source_.ended();) {
-        const std::span<const RecordView> records = source_.take(TAKE_WAIT_NS);
+        const std::span<const RecordView> records = source_.take(LOG_TAKE_WAIT_NS);
         if (records.empty()) {
             if (source_.lacks()) return LogStatus::lacking;
             if (monotonic_ns() - heard_ns > silence_ns_) return LogStatus::silent;

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
+from streamtrain.columns.arrow_cells import of_arrow
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -139,8 +140,9 @@ def read(
         given = rows if type(rows) is dict else dict(rows)
         return columns_of(given, names, others) if is_columns(given, names) else given
     if hasattr(rows, "to_pydict") and hasattr(rows, "column_names"):  # a pyarrow table or batch
-        arrow = {name: rows.column(name) for name in rows.column_names if others or name in names.columns}
-        return columns_of({name: of_arrow(cells) for name, cells in arrow.items()}, names, others, len(rows))
+        arrow = {name: _arrow_column(name, rows.column(name), name in names.columns)
+                 for name in rows.column_names if others or name in names.columns}  # fmt: skip
+        return columns_of(arrow, names, others, len(rows))
     if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):  # a frame
         frame = {str(name): rows[name] for name in rows.columns if others or str(name) in names.columns}
         return columns_of(frame, names, others, len(rows))
@@ -191,7 +193,7 @@ def _other(values: Any, rows: int) -> Column | None:
         cells = column("", values)
     except (UserMistake, TypeError, ValueError):
         return None
-    is_time = not isinstance(cells, list) and cells.dtype.kind == "M"
+    is_time = not isinstance(cells, list) and cells.dtype.kind in "mM"
     return None if is_time or len(cells) != rows else cells
 
 
@@ -215,7 +217,17 @@ def column(name: str, values: Any, of_lists: bool = False) -> Column:
     if kind in "fiub":
         wanted = np.dtype(np.float32 if kind == "f" and size == 2 else np.float64 if size > 8 else array.dtype)
         return array.astype(wanted.newbyteorder("="), copy=False)
-    return array if kind == "M" else list(array.tolist())
+    return array if kind in "mM" else list(array.tolist())
+
+
+def _arrow_column(name: str, values: Any, is_known: bool) -> Any:
+    """A pyarrow column as an array or a list; None of one that cannot be read and the job does not name."""
+    try:
+        return of_arrow(values)
+    except UserMistake as mistake:
+        if is_known:
+            raise UserMistake(f"rows: column {name!r}: {mistake}") from None
+        return None
 
 
 def _as_array(name: str, values: Any) -> Array:
@@ -227,8 +239,3 @@ def _as_array(name: str, values: Any) -> Array:
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(values).__name__
         raise UserMistake(f"rows: column {name!r}: expected what NumPy can read, got a {kind}: {error}") from None
-
-
-def of_arrow(values: Any) -> Any:
-    """A pyarrow column as an array where it has no nulls, else as a list."""
-    return values.to_pylist() if values.null_count else values.to_numpy(zero_copy_only=False)

@@ -19,6 +19,15 @@ from streamtrain.errors import UserMistake
 
 _HEADER_BYTES = 32  # of a message beside name and value
 BLOCK_ROWS = 65_536  # read at once: a mistake in one leaves none of them written
+_IS_TIME = '; a time takes role = "event_time", or role = "input" with kind = "time"'
+_IS_SPAN = "; a duration or a time of day takes a column of numbers, in seconds"
+_IS_LIST = '; lists take list = true or kind = "vector"'
+_HINTS = {
+    **dict.fromkeys(("numpy.datetime64", "datetime.datetime", "datetime.date", "Timestamp"), _IS_TIME),
+    **dict.fromkeys(("numpy.timedelta64", "datetime.timedelta", "datetime.time", "Timedelta"), _IS_SPAN),
+    **dict.fromkeys(("list", "tuple", "numpy.ndarray"), _IS_LIST),
+    "dict": "; path names one of its fields",
+}  # by the type that a column cannot take
 
 
 def header_bytes(headers: Iterable[tuple[str, bytes | str | None]]) -> int:
@@ -119,8 +128,9 @@ class Records:
                 self._encoder.clear()
 
     def _cells(self, name: str, cells: Any) -> Any:
-        """Times as integers where the column holds times; elsewhere as objects, which are refused by name."""
-        if isinstance(cells, list) or cells.dtype.kind != "M":
+        """Times as integers where the column holds times, durations as seconds where it holds numbers; elsewhere as
+        objects, which are refused by name."""
+        if isinstance(cells, list) or cells.dtype.kind not in "mM":
             return cells
         column = self._columns.get(name)
         return list(cells) if column is None else column.entry.plain_times(column, cells)
@@ -179,6 +189,7 @@ class Records:
         if len(error.args) != 4:
             raise error
         row, name, expected, got = error.args
+        got += _HINTS.get(got, "")
         where = "row" if alone else f"row {first + row}"
         if source is not None:
             where = source.where(first + row)

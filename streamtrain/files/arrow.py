@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
 
 from streamtrain._native import CsvCell
-from streamtrain.columns.forms import Column, Columns, FileRows, column, of_arrow
+from streamtrain.columns.arrow_cells import cells_of, of_arrow
+from streamtrain.columns.forms import Column, Columns, FileRows, column
 from streamtrain.columns.row_plan import Cells, Lists, Part, Rows
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
 from streamtrain.files.wanted import Row, Wanted, iso_ms, number_of
 
+T = TypeVar("T")
 BATCH_ROWS = 8_192  # read at once
 
 
@@ -26,27 +30,32 @@ def pyarrow_for(path: str, what: str) -> Any:
     return pyarrow
 
 
-def batch_rows(batches: Iterator[Any]) -> Iterator[tuple[int, Row]]:
-    """Rows as dicts, numbered from 1."""
+def batch_rows(name: str, batches: Iterator[Any], known: frozenset[str] = frozenset()) -> Iterator[tuple[int, Row]]:
+    """Rows as dicts, numbered from 1; of the columns that are `known`, or of all where none is."""
     number = 0
     for batch in batches:
-        for row in batch.to_pylist():
+        names = batch.schema.names
+        if known.intersection(names):
+            names = [each for each in names if each in known]
+        _check_names(name, names)
+        columns = [_read(cells_of, name, each, batch.column(each)) for each in names]
+        for row in zip(*columns, strict=True) if columns else ((),) * len(batch):
             number += 1
-            yield number, row
+            yield number, dict(zip(names, row, strict=True))
+
+
+def _check_names(name: str, names: list[str]) -> None:
+    if doubled := sorted({each for each in names if names.count(each) > 1}):
+        raise UserMistake(f"{name}: expected column names that differ, got {', '.join(doubled)} more than once")
 
 
 def batch_blocks(name: str, batches: Iterator[Any], wanted: Wanted, size: Size) -> Iterator[FileRows]:
     """Columns as they are; rows where keys or paths ask for those."""
-    pyarrow = pyarrow_for(name, "Arrow")
     first = 0
     for batch in batches:
         names = batch.schema.names
-        if not first:
-            doubled = sorted({each for each in names if names.count(each) > 1})
-            if doubled:
-                raise UserMistake(f"{name}: expected column names that differ, got {', '.join(doubled)} more than once")
         if wanted.by_rows or any(each not in names for each in wanted.paths):
-            listed = ((first + number, row) for number, row in enumerate(batch.to_pylist()))
+            listed = ((first + number - 1, row) for number, row in batch_rows(name, iter([batch]), wanted.heads))
             found = in_blocks(name, listed, wanted, size)
             for block in found:
                 yield block._replace(first=first, lines=())
@@ -56,29 +65,35 @@ def batch_blocks(name: str, batches: Iterator[Any], wanted: Wanted, size: Size) 
             continue
         if not first:
             wanted.check(names, name)
-        kept = {each: batch.column(each) for each in names if each in wanted.columns}
+        kept = [each for each in names if each in wanted.columns]
+        _check_names(name, kept)
+        columns = {each: _cells(name, each, batch.column(each), wanted) for each in kept}
         for start in range(0, len(batch), max(size.rows, 1)):
             count = min(size.rows, len(batch) - start)
             if not count:
                 return
-            part = {each: _cells(pyarrow, each, cells.slice(start, count), wanted) for each, cells in kept.items()}
-            yield FileRows(Columns(part, count), name, first)
+            yield FileRows(Columns(columns, len(batch)).part(start, start + count), name, first)
             first += count
             size.passed(count)
 
 
-def _cells(pyarrow: Any, name: str, cells: Any, wanted: Wanted) -> Column:
+def _cells(where: str, name: str, cells: Any, wanted: Wanted) -> Column:
     """A column's cells, of which texts are what the job's column wants."""
-    types, texts = pyarrow.types, wanted.texts(name)
-    if types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    is_text = types.is_string(cells.type) or types.is_large_string(cells.type)
-    if texts is CsvCell.TEXT or not is_text:
-        return column(name, of_arrow(cells), name in wanted.lists)
-    found = [number_of(cell) for cell in cells.to_pylist()]
+    texts, found = wanted.texts(name), _read(of_arrow, where, name, cells)
+    is_plain = isinstance(found, np.ndarray) and found.dtype != object
+    if texts is CsvCell.TEXT or is_plain or not any(isinstance(cell, str) for cell in found):
+        return column(name, found, name in wanted.lists)
+    found = [number_of(cell) for cell in found]
     if texts is CsvCell.TIME:
         found = [cell if moment is None else moment for cell in found for moment in [_moment(cell)]]
     return found
+
+
+def _read(read: Callable[[Any], T], where: str, name: str, cells: Any) -> T:
+    try:
+        return read(cells)
+    except UserMistake as mistake:
+        raise UserMistake(f"{where}: column {name!r}: {mistake}") from None
 
 
 def _moment(cell: Any) -> int | None:

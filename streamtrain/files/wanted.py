@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime
 from math import floor
 from typing import Any
 
+import numpy as np
+
 from streamtrain import _native
 from streamtrain._native import CsvCell
 from streamtrain.columns.paths import cell_at, nested
@@ -32,6 +34,8 @@ def iso_ms(value: Any) -> int | None:
         return floor(moment.timestamp() * 1_000)
     if isinstance(value, date):
         return iso_ms(datetime(value.year, value.month, value.day))
+    if isinstance(value, np.datetime64):
+        return int(value.astype("datetime64[ms]").astype(np.int64))
     return None
 
 
@@ -77,6 +81,7 @@ class Wanted:
         keyed = any(column.role == "key" for column in columns.values())
         self.by_rows = keyed or any(each == "key" or each.startswith("headers.") for each in around)
         self._known = frozenset(columns)
+        self.heads = self._known | {str(path[0]) for path in self.paths.values()}  # of fields that hold them
 
     def order(self, names: list[str]) -> list[tuple[int, CsvCell]]:
         """Of a table's columns, each the job's, or -1, and what its texts are."""

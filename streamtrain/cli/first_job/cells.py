@@ -9,10 +9,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from streamtrain.columns.kinds.kind import seconds
 from streamtrain.columns.paths import MOST_STEPS, Path, place
 from streamtrain.columns.picture_meaning import size_of
 from streamtrain.columns.sound_meaning import Head, head_of
@@ -156,6 +158,14 @@ def _media(cell: Any) -> bytes:
         return b""
 
 
+def _plain(cell: Any) -> Any:
+    """A decimal, and the seconds of a duration or a time of day, as a number; any other cell as it is."""
+    if isinstance(cell, Decimal):
+        return float(cell)
+    found = seconds(cell)
+    return cell if found is None else found
+
+
 @dataclass
 class SampledColumn:
     """The cells of a column in a sample."""
@@ -166,7 +176,7 @@ class SampledColumn:
 
     @classmethod
     def of(cls, rows: Sequence[Row], name: str) -> SampledColumn:
-        cells = [row.get(name) for row in rows]
+        cells = [_plain(row.get(name)) for row in rows]
         values = [cell for cell in cells if cell is not None and cell != "" and cell == cell]
         known = [cell for cell in values if not is_missing(cell)]
         if all(map(is_number, known)) or all(iso_ms(cell) is not None for cell in known):

@@ -95,10 +95,11 @@ class Input(Kind[time.Options]):
         return self.holds(column) == "number"
 
     def plain(self, column: time.Options, value: Any) -> Any:
-        return time.KIND.plain(column, value) if self.holds(column) == "time" else None
+        return time.KIND.plain(column, value) if self.holds(column) == "time" else super().plain(column, value)
 
     def plain_times(self, column: time.Options, values: Any) -> Any:
-        return time.KIND.plain_times(column, values) if self.holds(column) == "time" else list(values)
+        is_time = self.holds(column) == "time"
+        return time.KIND.plain_times(column, values) if is_time else super().plain_times(column, values)
 
 
 KIND = Input()

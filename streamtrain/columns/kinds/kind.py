@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamtrain.compute.stateful.transform import Held
@@ -13,6 +15,7 @@ from streamtrain.compute.stateful.transform import Held
 FLOAT32_MAX = 3.4028234663852886e38
 DEAD_LETTER, SKIP, KEEP = "dead_letter", "skip", "keep"
 SKIP_HEAD = "skip_head"  # of one of several labels
+_SECOND = np.timedelta64(1, "s")
 
 
 class Settings(BaseModel):
@@ -201,11 +204,20 @@ class Kind(Generic[S]):
 
     def plain(self, column: S, value: Any) -> Any:
         """A number or a text for a program's value of another type; None where it does not fit, NaN where missing."""
-        return None
+        return seconds(value) if self.is_numeric(column) else None
 
     def plain_times(self, column: S, values: Any) -> Any:
-        """The same of an array of times."""
-        return list(values)
+        """The same of an array of times or durations."""
+        return values / _SECOND if values.dtype.kind == "m" and self.is_numeric(column) else list(values)
+
+
+def seconds(value: Any) -> float | None:
+    """How long a duration is, or how far in its day a time is, in seconds; None for anything else."""
+    if isinstance(value, time):
+        value = datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return float(value / _SECOND) if isinstance(value, np.timedelta64) else None
 
 
 def number_problem(value: Any, most: float = FLOAT32_MAX) -> str | None:

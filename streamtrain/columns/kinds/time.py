@@ -120,12 +120,14 @@ class Time(Kind[Options]):
         return time(column.counts, value)
 
     def plain_times(self, column: Options, values: Any) -> Any:
-        """As integers in the column's unit; a list, with None for NaT, where one is missing."""
-        counts = values.astype(f"datetime64[{column.counts}]").astype(np.int64)
-        absent = np.isnat(values)
-        if not any(absent):
+        """As integers in the column's unit; a list, with None for NaT, where one is missing or does not fit."""
+        if values.dtype.kind == "m":
+            return list(values)
+        counts, fits = _counts(values, column.counts)
+        if fits.all():
             return counts
-        return [None if gone else count for gone, count in zip(absent, counts.tolist(), strict=True)]
+        found = zip(values, fits, counts.tolist(), strict=True)
+        return [count if fit else None if np.isnat(value) else value for value, fit, count in found]
 
 
 def time(unit: str, value: Any) -> int | float | None:
@@ -134,7 +136,8 @@ def time(unit: str, value: Any) -> int | float | None:
     A date is its first moment; one without a time zone is UTC, as in NumPy and pandas.
     """
     if isinstance(value, np.datetime64):
-        return float("nan") if np.isnat(value) else int(value.astype(f"datetime64[{unit}]").astype(np.int64))
+        count, fits = _counts(value, unit)
+        return float("nan") if np.isnat(value) else int(count) if fits else None
     if isinstance(value, datetime):
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     elif isinstance(value, date):
@@ -146,6 +149,12 @@ def time(unit: str, value: Any) -> int | float | None:
         return microseconds * 1_000 + getattr(value, "nanosecond", 0)
     whole, rest = divmod(microseconds, _PER_UNIT[unit])
     return whole + rest / _PER_UNIT[unit] if rest else whole
+
+
+def _counts(values: Any, unit: str) -> tuple[Any, Any]:
+    """What NumPy's times count in `unit`, and which they are right of: NumPy wraps around where an int64 ends."""
+    times = values.astype(f"datetime64[{unit}]")
+    return times.astype(np.int64), times.astype("datetime64[Y]") == values.astype("datetime64[Y]")
 
 
 KIND = Time()

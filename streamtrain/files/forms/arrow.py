@@ -20,7 +20,7 @@ _FILE = b"ARROW1"  # that a file begins with
 
 
 def rows(source: Source) -> Iterator[tuple[int, Row]]:
-    return batch_rows(_batches(source))
+    return batch_rows(source.name, _batches(source))
 
 
 def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
@@ -42,7 +42,7 @@ def _batches(source: Source) -> Iterator[Any]:
         with pyarrow.ipc.open_file(source.file) as file:
             for number in range(file.num_record_batches):
                 yield file.get_batch(number)
-    except (pyarrow.lib.ArrowInvalid, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise UserMistake(f"{source.name}: not an Arrow file: {error}") from error
 
 

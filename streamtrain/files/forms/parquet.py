@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, BinaryIO
 
 from streamtrain.columns.forms import FileRows
@@ -20,12 +20,11 @@ _GROUP_BATCHES = 16
 
 
 def rows(source: Source) -> Iterator[tuple[int, Row]]:
-    return batch_rows(_batches(source))
+    return batch_rows(source.name, _batches(source))
 
 
 def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
-    known = {*wanted.columns, *(str(path[0]) for path in wanted.paths.values())}
-    yield from batch_blocks(source.name, _batches(source, known), wanted, size)
+    yield from batch_blocks(source.name, _batches(source, wanted.heads), wanted, size)
 
 
 def count(source: Source) -> int:
@@ -33,18 +32,18 @@ def count(source: Source) -> int:
     try:
         with pyarrow.parquet.ParquetFile(source.file) as file:
             return int(file.metadata.num_rows)
-    except (pyarrow.lib.ArrowInvalid, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise UserMistake(f"{source.name}: not a Parquet file: {error}") from error
 
 
-def _batches(source: Source, columns: set[str] | None = None) -> Iterator[Any]:
+def _batches(source: Source, columns: Set[str] | None = None) -> Iterator[Any]:
     """Those columns alone, where the file has one of them."""
     pyarrow = pyarrow_for(source.name, "Parquet")
     try:
         with pyarrow.parquet.ParquetFile(source.file) as file:
             chosen = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
             yield from file.iter_batches(batch_size=BATCH_ROWS, columns=chosen or None, use_threads=False)
-    except (pyarrow.lib.ArrowInvalid, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise UserMistake(f"{source.name}: not a Parquet file: {error}") from error
 
 

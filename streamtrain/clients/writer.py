@@ -147,6 +147,12 @@ class RecordWriter:
                 return self._write(rows, self._default)
             return self._write(rows, self._along(key, headers, timestamp_ms, on_delivery))
 
+    def check(self, rows: Any) -> None:
+        """Raises UserMistake for rows that `write` would refuse; nothing is sent."""
+        with self._lock:
+            for _ in self._records.blocks(rows, None, self._default.own_keys):
+                pass
+
     @property
     def rows_written(self) -> int:
         """Rows accepted; those gathered for a record are not yet among them."""

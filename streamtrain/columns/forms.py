@@ -59,13 +59,26 @@ class FileRows(NamedTuple):
     def row_count(self) -> int:
         return len(self.rows) if isinstance(self.rows, list) else self.rows.rows
 
+    def behind(self, count: int) -> FileRows:
+        """Those behind the first `count`, of which there are fewer than rows."""
+        first, rows = self.first + count, self.rows
+        if isinstance(rows, CsvText):
+            at, breaks = self._before(rows, count)
+            kept = rows._replace(text=rows.text[at:], rows=rows.rows - count)
+            return FileRows(kept, self.name, first, (self.lines[0] + breaks,))
+        kept_rows = rows.part(count, rows.rows) if isinstance(rows, Columns) else rows[count:]
+        return FileRows(kept_rows, self.name, first, self.lines[count:])
+
+    @staticmethod
+    def _before(rows: CsvText, row: int) -> tuple[int, int]:
+        """Bytes and line breaks before a row."""
+        at = _native.csv_lines(rows.text, row, True, rows.delimiter, rows.quote)[1] if row else 0
+        return at, rows.text.count(b"\n", 0, at)
+
     def where(self, row: int) -> str:
         """What mistakes call a row."""
         if isinstance(self.rows, CsvText):
-            text, _, _, delimiter, quote = self.rows
-            before = _native.csv_lines(text, row, True, delimiter, quote)[1] if row else 0
-            breaks = text.count(b"\n", 0, before)
-            return f"{self.name}:{self.lines[0] + breaks}"
+            return f"{self.name}:{self.lines[0] + self._before(self.rows, row)[1]}"
         return f"{self.name}:{self.lines[row]}" if self.lines else f"{self.name} row {self.first + row}"
 
 

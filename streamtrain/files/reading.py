@@ -36,6 +36,14 @@ def read_blocks(paths: Sequence[str], wanted: Wanted, size: Size, form: str | No
                 yield from in_blocks(source.name, module.rows(source), wanted, size)
 
 
+def without_first(blocks: Iterator[FileRows], skip: int) -> Iterator[FileRows]:
+    """The rows of blocks behind the first `skip`."""
+    for block in blocks:
+        if skip < block.row_count:
+            yield block.behind(skip) if skip else block
+        skip = max(0, skip - block.row_count)
+
+
 def count_rows(path: str) -> int:
     """How many rows a file has, by a look at its lines where they tell. UserMistake as read_rows()."""
     with _source(path, None) as (source, found):

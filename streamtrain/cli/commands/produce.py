@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import time
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -11,83 +15,183 @@ import typer
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.stopping import StopSignals
+from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
 from streamtrain.clients.writer import RecordWriter
 from streamtrain.columns.forms import FileRows
+from streamtrain.errors import StreamtrainError
 from streamtrain.files.blocks import Size
 from streamtrain.files.forms import form_names
-from streamtrain.files.reading import read_blocks
+from streamtrain.files.reading import read_blocks, without_first
 from streamtrain.files.source import STANDARD_INPUT
 from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
 from streamtrain.kafka.errors import no_such_topic
+from streamtrain.log import get_logger
 from streamtrain.topics.topic import row_topics, topic
 
+log = get_logger(__name__)
 ORDER = 60
 BLOCK_ROWS = 4_096  # given to the writer at once, of a file; standard input may be live and is not waited for
 PACE_S = 0.05  # the least pause of --rate
 app = typer.Typer(add_completion=False)
+Inputs = Annotated[
+    list[str],
+    typer.Option(
+        metavar="FILE",
+        help="By its name's end .csv, .jsonl, .parquet and others; - is standard input.",
+        show_default=False,
+    ),
+]
+FileForm = Annotated[
+    str | None,
+    typer.Option("--form", **one_of(form_names, "What the input is, where its name does not say it")),
+]
+Check = Annotated[
+    bool, typer.Option("--check/--no-check", help="Check files whole before the first row is sent.")
+]
 
 
 @app.command()
 @command
 def produce(
     session: Session,
+    context: typer.Context,
     job: JobFile,
-    input: Annotated[
-        list[str],
-        typer.Option(
-            metavar="FILE",
-            help="By its name's end .csv, .jsonl, .parquet and others; - is standard input.",
-            show_default=False,
-        ),
-    ],
+    input: Inputs,
     to: Annotated[str, typer.Option(**one_of(row_topics, "The topic to write to"))] = "records",
     rate: Annotated[
         float | None, typer.Option(min=0, help="Rows per second; 0: as fast as it goes.", show_default=False)
     ] = None,
     pack: Annotated[int, typer.Option(min=1, max=65_536, help="Rows in a record; many are much faster to read.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
-    form: Annotated[
-        str | None,
-        typer.Option("--form", **one_of(form_names, "What the input is, where its name does not say it")),
-    ] = None,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out the first rows, which are on the topic already.")] = 0,
+    check: Check = True,
+    form: FileForm = None,
 ) -> None:
     """Produce records or requests from a file or standard input. Ctrl-C or SIGTERM ends it when what was
-    written is delivered."""
-    found = session.connected_job(job)
-    _check_topic(session, found, to)
+    written is delivered. However it ends, it says how many rows are sent, and which command goes on behind them."""
+    _check_topic(session, found := session.connected_job(job), to)
     rows = BLOCK_ROWS if STANDARD_INPUT not in input else pack
-    size = Size(rows if not rate else max(1, min(rows, int(rate * PACE_S))), pack, limit)
+    rows = rows if not rate else max(1, min(rows, int(rate * PACE_S)))
     wanted = Wanted(found.schema, label=topic(to).rows == "training")
-    blocks = _paced(read_blocks(input, wanted, size, form), rate or 0)
-    started_s = time.monotonic()
-    with (
-        StopSignals() as stop,
-        RecordWriter(found, to, pack=pack) as writer,
-        Progress(session.out, f"rows to {writer.topic}", limit) as bar,
-    ):
-        while block := stop.wait_for(lambda: next(blocks, None)):
-            writer.write(block)
+
+    def blocks() -> Iterator[FileRows]:
+        size = Size(rows, pack, None if limit is None else limit + skip)
+        return without_first(read_blocks(input, wanted, size, form), skip)
+
+    started_s, sent = time.monotonic(), Sent()
+    try:
+        with (
+            StopSignals() as stop,
+            RecordWriter(found, to, pack=pack) as writer,
+            Progress(session.out, f"rows to {writer.topic}", limit) as bar,
+        ):
+            for block in stop.each(blocks()) if check and all(map(os.path.isfile, input)) else ():
+                writer.check(block)
+            for block in stop.each(_paced(blocks(), rate or 0)):
+                sent.write(writer, block)
+                bar.show(writer.rows_written)
+            writer.flush()
             bar.show(writer.rows_written)
-        writer.flush()
-        bar.show(writer.rows_written)
-    session.out.document(*_told(writer, time.monotonic() - started_s, stop.is_set()))
+    except StreamtrainError as error:
+        error.args = (f"{error}; {_ended(sent, context)}",)
+        raise
+    except StoppedAtOnce:
+        log.error(_ended(sent, context))
+        raise
+    session.out.document(*_told(writer, sent.rows, skip, time.monotonic() - started_s, stop.is_set()))
+    if stop.is_set() and not session.as_json:
+        print(_ended(sent, context))
     raise typer.Exit(stop.code)
 
 
-def _told(writer: RecordWriter, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:
+class Sent:
+    """What is known to be delivered: rows up to the first that is not, and records behind it."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._waiting: deque[_Block] = deque()
+
+    def write(self, writer: RecordWriter, rows: FileRows) -> None:
+        block = _Block()
+        self._waiting.append(block)
+        before, records = writer.rows_written, writer.records_written
+        try:
+            writer.write(rows, on_delivery=block.count)
+        finally:
+            block.rows, block.records = writer.rows_written - before, writer.records_written - records
+        _ = self.rows
+
+    @property
+    def rows(self) -> int:
+        while self._waiting and self._waiting[0].delivered == self._waiting[0].records:
+            self._rows += self._waiting.popleft().rows
+        return self._rows
+
+    @property
+    def records_behind(self) -> int:
+        return sum(block.delivered for block in self._waiting)
+
+
+@dataclass
+class _Block:
+    rows: int = 0
+    records: int = -1  # not known yet
+    delivered: int = 0
+
+    def count(self, error: object, message: object) -> None:
+        self.delivered += error is None
+
+
+def _ended(sent: Sent, context: typer.Context) -> str:
+    """How many rows are sent, and the command that goes on."""
+    skip, limit = context.params["skip"], context.params["limit"]
+    if not sent.rows and not sent.records_behind:
+        return "no row is sent" if not skip else f"no row is sent behind the {skip:,} that were skipped"
+    told = f"{sent.rows:,} rows are sent" + (f" behind the {skip:,} that were skipped" if skip else "")
+    if sent.records_behind:
+        told += f", and {sent.records_behind:,} records behind them, whose rows would be there twice"
+    if STANDARD_INPUT in context.params["input"]:
+        return f"{told}; --skip {skip + sent.rows} leaves them out where the same input comes again"
+    left = None if limit is None else limit - sent.rows
+    return f"{told}; go on with: {_command(context, skip=skip + sent.rows, limit=left)}"
+
+
+def _command(context: typer.Context, **instead: int | None) -> str:
+    """The command line of a call, with other values of some options."""
+    words = context.command_path.split()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        is_given = source is not None and source.name == "COMMANDLINE"
+        value = instead.get(name, context.params.get(name) if is_given else None)
+        if value is None:
+            continue
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif isinstance(value, bool):
+            words.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        elif getattr(parameter, "count", False):
+            words += parameter.opts[:1] * int(value)
+        else:
+            for each in value if isinstance(value, list | tuple) else [value]:
+                words += [parameter.opts[0], str(each)]
+    return shlex.join(words)
+
+
+def _told(writer: RecordWriter, rows: int, skip: int, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:
     """What was written, as a document and as a sentence."""
     document = {
         "topic": writer.topic,
-        "rows": writer.rows_written,
+        "rows": rows,
+        "skipped": skip,
         "records": writer.records_written,
         "seconds": round(seconds, 3),
         "stopped": stopped,
     }
     return (
         document,
-        f"{writer.rows_written:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s",
+        f"{rows:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s",
     )
 
 

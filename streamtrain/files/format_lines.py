@@ -16,10 +16,15 @@ def is_records(kind: str) -> bool:
     return kind in format_names() and parse(kind, b"").by_role
 
 
-def format_rows(source: Source, format: str) -> Iterator[tuple[int, Row]]:
-    """The rows of such a file."""
+def text_lines(source: Source, comment: bytes = b"\n") -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that hold something, but for those that begin with `comment`."""
     source.begin()
-    for number, line in source.lines():
+    return ((number, line) for number, line in source.lines() if not line.lstrip().startswith(comment))
+
+
+def format_rows(source: Source, format: str, comment: bytes = b"\n") -> Iterator[tuple[int, Row]]:
+    """The rows of such a file."""
+    for number, line in text_lines(source, comment):
         for row in parse(format, line).rows:
             if not isinstance(row, list) or contains_unusable(row):
                 got = line.strip()[:60].decode(errors="replace")

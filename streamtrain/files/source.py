@@ -71,17 +71,18 @@ class Source:
         return more
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Each line that holds something, without its end, and its number from 1."""
+        """Each line that holds something, without its end, and its number from 1; without the mark that the first line
+        of each has where files were put together."""
         number, rest = 0, b""
         while piece := self.read():
             *whole, rest = (rest + piece).split(b"\n") if b"\n" in piece else (rest + piece,)
             for line in whole:
                 number += 1
-                if line.strip():
+                if (line := line.removeprefix(_MARK)).strip():
                     yield number, line
             if len(rest) > _MOST_LINE_BYTES:
                 raise too_long(f"{self.name}:{number + 1}")
-        if rest.strip():
+        if (rest := rest.removeprefix(_MARK)).strip():
             yield number + 1, rest
 
     def text(self, line: bytes, number: int) -> str:

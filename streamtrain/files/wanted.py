@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from math import floor
@@ -17,14 +18,20 @@ from streamtrain.errors import UserMistake
 
 Row = dict[str, Any]
 _MISSING = frozenset(_native.MISSING_MARKS)
+_ZONED = re.compile(r"(.*:\d\d(?:[.,]\d+)?) ?(UTC|GMT|Z|[+-]\d\d(?::?\d\d)?)", re.IGNORECASE | re.ASCII)
 
 
 def iso_ms(value: Any) -> int | None:
-    """Milliseconds since 1970 of a datetime, a date or an ISO 8601 text (UTC where no zone is given); None for none."""
+    """Milliseconds since 1970 of a datetime, a date or an ISO 8601 text; None for none.
+
+    UTC where no zone is given. A zone may also stand behind a space, and be UTC or GMT, as databases write it.
+    """
     if isinstance(value, str):
         text = value.strip()
         if len(text) < 8 or text.isdecimal():
             return None
+        if (zoned := _ZONED.fullmatch(text)) is not None:
+            text = zoned[1] + (zoned[2] if zoned[2][0] in "+-" else "Z")
         try:
             value = datetime.fromisoformat(text)
         except ValueError:

@@ -175,7 +175,7 @@ def batches_of(wanted: Wanted, part: OffsetRange) -> Iterator[pyarrow.RecordBatc
 
         def records() -> Iterator[tuple[bytes, RecordAround]]:
             for message in read(consumer, topic, part.partition, part.begin, part.end):
-                if message.value:  # else a tombstone
+                if message.value is not None:  # else a tombstone
                     offsets.append(message.offset)
                     yield message.value, message.around()
 

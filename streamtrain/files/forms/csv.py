@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from itertools import islice
 
@@ -26,16 +27,15 @@ _DELIMITERS, _QUOTE = ",\t;|", '"'
 _SNIFFED_LINES = 50
 _DECLARED = "sep="  # of Excel: a first line that names the delimiter
 _BLOCK_BYTES = 4 << 20
+# times with a zone that native code does not read: it knows ISO 8601 alone
+_ZONES = re.compile(rb"\d(?: (?:Z|[+-]\d\d)| ?(?:UTC|GMT))", re.IGNORECASE)
 
 
 def rows(source: Source) -> Iterator[tuple[int, Row]]:
     """Texts by name; None for an empty one."""
     for block, names in _texts(source, Size(4_096)):
-        for number, cells in enumerate(_cells(block, source)):
-            if len(cells) != len(names):
-                raise UserMistake(f"{block.where(number)}: expected {len(names)} cells, got {len(cells)}")
-            found = (cell if cell != "" else None for cell in cells)
-            yield block.first + number, dict(zip(names, found, strict=True))
+        for number, (_, row) in enumerate(_rows(block, names, source)):
+            yield block.first + number, row
 
 
 def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
@@ -47,18 +47,28 @@ def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
         if not block.first:
             wanted.check(names, source.name)
         assert isinstance(block.rows, CsvText)
-        yield block._replace(rows=block.rows._replace(order=tuple(wanted.order(names))))
+        if wanted.times.intersection(names) and _ZONES.search(block.rows.text):
+            lines, read = zip(*_rows(block, names, source), strict=True)
+            yield FileRows([wanted.row(row) for row in read], source.name, block.first, lines)
+        else:
+            yield block._replace(rows=block.rows._replace(order=tuple(wanted.order(names))))
 
 
 def count(source: Source) -> int:
     return sum(block.row_count for block, _ in _texts(source, Size(1 << 20)))
 
 
-def _cells(block: FileRows, source: Source) -> Iterator[list[str]]:
+def _rows(block: FileRows, names: list[str], source: Source) -> Iterator[tuple[int, Row]]:
+    """Each row with the number of its line."""
     assert isinstance(block.rows, CsvText)
-    text = source.text(block.rows.text, block.lines[0] if block.lines else 1)
+    text, line = source.text(block.rows.text, block.lines[0]), block.lines[0]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=block.rows.delimiter)
-    return (cells for cells in reader if cells)
+    for cells in reader:
+        if cells and len(cells) != len(names):
+            raise UserMistake(f"{source.name}:{line}: expected {len(names)} cells, got {len(cells)}")
+        if cells:
+            yield line, {name: cell if cell != "" else None for name, cell in zip(names, cells, strict=True)}
+        line = block.lines[0] + reader.line_num
 
 
 def _delimiter(head: str) -> str:

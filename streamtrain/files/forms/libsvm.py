@@ -1,22 +1,22 @@
-"""Files of libsvm's lines."""
+"""Files of libsvm's lines. A # begins a comment, which may be a whole line, as in those that scikit-learn writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamtrain.files.format_lines import format_rows
+from streamtrain.files.format_lines import format_rows, text_lines
 from streamtrain.files.source import Source
 from streamtrain.files.wanted import Row
 
 HELP = "libsvm's lines"
 SUFFIXES = (".libsvm", ".svm", ".svmlight")
 TEXT = True
+_COMMENT = b"#"
 
 
 def rows(source: Source) -> Iterator[tuple[int, Row]]:
-    return format_rows(source, "libsvm")
+    return format_rows(source, "libsvm", _COMMENT)
 
 
 def count(source: Source) -> int:
-    source.begin()
-    return sum(1 for _ in source.lines())
+    return sum(1 for _ in text_lines(source, _COMMENT))

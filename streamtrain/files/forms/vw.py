@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamtrain.files.format_lines import format_rows
+from streamtrain.files.format_lines import format_rows, text_lines
 from streamtrain.files.source import Source
 from streamtrain.files.wanted import Row
 
@@ -18,5 +18,4 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
 
 
 def count(source: Source) -> int:
-    source.begin()
-    return sum(1 for _ in source.lines())
+    return sum(1 for _ in text_lines(source))

@@ -99,6 +99,11 @@ def encode_rows(
     return before + (number(len(made)) if made else b"") + b"".join(made) + number(0)
 
 
+def array_datum(count: int, rows: bytes) -> bytes:
+    """The datum of an array of `count` rows, whose data lie one behind the other."""
+    return number(count) + rows + number(0)
+
+
 def registry_reading(text: str, others: Sequence[str] = ()) -> str:
     """A schema as a registry holds it, with those that it refers to → as settings do. ValueError where it is none."""
     return canonical(text, tuple(others))

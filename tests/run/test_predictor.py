@@ -137,7 +137,7 @@ def test_requests_of_more_than_a_slot_or_an_answer_holds(bench: Bench, served: S
     rows = np.random.default_rng(0).standard_normal((1000, 2)).round(3).tolist()
     bench.ask(rows[:3], "few")
     bench.ask(rows, "many")
-    bench.ask([[0, 0]] * 35_000, "too many for one answer")
+    bench.ask([[0, 0]] * 45_000, "too many for one answer")
     no_room = "k" * 100
     bench.ask([[0, 0]] * 20_000, no_room, [("large", b"x" * 700_000)], partition=1)
     answer_all(bench)

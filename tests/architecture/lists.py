@@ -22,6 +22,7 @@ ALLOWED = {
     "streamtrain/clients/standing.py": {
         "records, snapshots, rounds, control, dead-letters, predictions": "the topics a status and the page need",
     },
+    "streamtrain/cli/first_job/sources.py": {"json, msgpack": "formats whose records say what they are"},
     "streamtrain/columns/expression.py": {"number, text": _CELL},
     "streamtrain/columns/formats/avro.py": {"number, text": _CELL},
     "streamtrain/columns/formats/protobuf.py": {"number, text": _CELL},
@@ -56,6 +57,7 @@ ALLOWED = {
         "binary_cross_entropy, softmax_cross_entropy, mean_squared_error": "the losses that init chooses",
         "number, category, category, ...": "kinds of one sample",
         "image, image, audio, ..., audio": "samples of the kinds",
+        "category, number, number": "what three columns are",
         "trainer, trainer, trainer, predictor, auditor": "who misses which right",
         "produce, history": "calls that ask for one topic",
         "train, predict": "the commands that run as processes",
@@ -93,6 +95,10 @@ ALLOWED = {
     "tests/fakes": {
         "none, relu, tanh, sigmoid, mish": "another program, that knows nothing of ours",
         "requests, predictions": "the topics of the bench",
+    },
+    "tests/files": {
+        "parquet, arrow": "the forms of pyarrow",
+        "jsonl, svm, vw": "forms of lines, by their names' ends",
     },
     "tests/fitting": {
         "mean_squared_error, mean_absolute_error, huber, log_cosh": "one that outliers pull, and those they do not",

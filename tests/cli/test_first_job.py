@@ -14,7 +14,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streamtrain.cli.first_job.columns import Decision, Sample, decide
+from streamtrain.cli.first_job.columns import decide
+from streamtrain.cli.first_job.sample import Decision, Sample
 from streamtrain.cli.first_job.trial import dead_rows
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.job import Job

@@ -20,8 +20,9 @@ import pytest
 from pictures import jpeg, noise, png
 
 from streamtrain import _native
-from streamtrain.cli.first_job.columns import Sample, decide
+from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
+from streamtrain.cli.first_job.sample import Sample
 from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
 from tests.cli.conftest import Run

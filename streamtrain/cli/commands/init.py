@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from streamtrain.cli.first_job.columns import Decision, Sample, decide
+from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
+from streamtrain.cli.first_job.sample import Decision, Sample
 from streamtrain.cli.first_job.sources import FileSource, Source, TopicSource
 from streamtrain.cli.first_job.trial import dead_rows, distinct_values, without
 from streamtrain.cli.output import table

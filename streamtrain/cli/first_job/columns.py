@@ -4,151 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from streamtrain.cli.first_job.cells import (
-    EVIDENCE_ROWS,
-    FEW_VALUES,
-    Row,
-    SampledColumn,
-    as_numbers,
-    change_events,
-    flattened,
-    without_order,
-    words_of,
-)
+from streamtrain.cli.first_job.cells import EVIDENCE_ROWS, FEW_VALUES, SampledColumn, as_numbers, without_order
+from streamtrain.cli.first_job.label import decide_label
+from streamtrain.cli.first_job.sample import Decision, Sample, toml_key
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats.sparse_text import TAG
 from streamtrain.columns.kinds.audio import WINDOW_S
-from streamtrain.columns.kinds.kind import SKIP, SKIP_HEAD
 from streamtrain.columns.mel import bands_of
-from streamtrain.columns.paths import Path, place
 from streamtrain.errors import UserMistake
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_SHOWN = re.compile(r'(?:kind|role) = "(\w+)"')
-OPERATION = "op"  # the column of a change event's operation
-DELETES = ("d", "t")  # operations that leave no row
 FEW_CATEGORIES = 512  # up to so many values each has an id of its own
 ROOM = 2  # ids for each value seen, so that new ones have room
 BUCKETS_FOR_EACH = 8  # value: two of n values share one of 8n buckets for an eighth of the values at most
 LEAST_BUCKETS = 4096
 LARGE_TABLE = 1 << 18  # buckets from which on each has fewer numbers
 REPEATS = 3  # rows a value in the mean, from which on an id can be learned from
-MOST_CLASSES = 1_000
-OFTEN = 8  # rows a value of a label in the mean, from which on it may be a class
 LEAST_SPARSE = 1 << 18  # indexes: what vw -b is by default
 PICTURE_SIDE = 64
 CLIP_BANDS = (64, 32, 16, 8)
 LONGEST_CLIP_S = 10.0  # 998 frames of 64 bands are near the most numbers there may be
 HEAVY_TAIL = 100.0  # largest by median
-# words of a label's name that make whole numbers a quantity
-_NUMBER_LABELS = {
-    "count", "counts", "num", "total", "sum", "qty", "quantity", "age", "year", "years", "rating", "ratings", "stars",
-    "score", "amount", "price", "days", "hours", "minutes", "visits", "clicks", "views", "votes",
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One column: its settings in [columns], or none where it is left out; and why."""
-
-    name: str
-    settings: str = ""
-    reason: str = ""
-    other: str = ""  # the other choice, where the sample leaves two
-    width: int = 0  # columns of the input matrix
-    points: int = 0  # numbers of pictures
-    feature: bool = False
-    sparse: bool = False  # a feature that is no part of the input matrix
-    loss: str = ""
-    classes: int = 0
-    transforms: tuple[str, ...] = ()
-
-    @property
-    def shown(self) -> str:
-        """Its kind or role, as the table shows it."""
-        found = _SHOWN.search(self.settings)
-        return found[1] if found else "number" if self.settings else "left out"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Rows of a source, without objects in them.
-
-    labels: names of the columns to learn. as_texts: the source has nothing but texts, as CSV has, so that `produce`
-    writes numbers for them. counts: how many values differ in the whole source, where that is known.
-    """
-
-    source: str
-    rows: Sequence[Row]
-    labels: Sequence[str]
-    paths: Mapping[str, str]
-    as_texts: bool = False
-    weight: str = ""  # the column that is one
-    counts: Mapping[str, int] = field(default_factory=dict)
-    operation: str = ""  # the column that says what a change event did
-
-    @classmethod
-    def of(cls, source: str, rows: Sequence[Row], labels: Sequence[str], weight: str = "") -> Sample:
-        """Of change events only the row after the change counts. Raises UserMistake where there is no row, or no such
-        label."""
-        if not rows:
-            raise UserMistake(f"{source}: expected rows, found none")
-        envelope, operation = change_events(rows), ""
-        if envelope is not None:
-            rows = [_after(row, envelope) for row in rows]
-        flat, paths = flattened(rows)
-        if envelope is not None:
-            flat, paths, operation = _named_after(flat, paths, envelope)
-        names = list(dict.fromkeys(name for row in flat for name in row))
-        found = [next((name for name, path in paths.items() if path == each), each) for each in dict.fromkeys(labels)]
-        for label in found:
-            if label not in names:
-                raise UserMistake(f"--label: expected a column of {source}, one of {', '.join(names)}; got {label!r}")
-        as_texts = all(cell is None or isinstance(cell, str) for row in rows for cell in row.values())
-        return cls(source, flat, found, paths, as_texts, weight, operation=operation)
-
-    def names(self) -> list[str]:
-        return list(dict.fromkeys(name for row in self.rows for name in row))
-
-    def distinct(self, column: SampledColumn) -> int:
-        return max(len(column.distinct), self.counts.get(column.name, 0))
-
-    def parse(self, column: SampledColumn, how: str) -> str:
-        """The setting that reads texts, where the source's records have some."""
-        return "" if self.as_texts or not column.has_text else f', parse = "{how}"'
-
-
-def _after(row: Row, envelope: Path) -> Row:
-    """The row after a change, and at the envelope's place what the change was."""
-    change = row[str(envelope[0])] if envelope else row
-    found: Row = {OPERATION: change.get("op"), **(change.get("after") or {})}
-    return found
-
-
-def _named_after(
-    rows: Sequence[Row], paths: Mapping[str, str], envelope: Path
-) -> tuple[list[Row], dict[str, str], str]:
-    """Rows of change events without deletes, the paths of their columns, and the column of the operation."""
-    kept = [row for row in rows if row.get(OPERATION) not in DELETES]
-    names = dict.fromkeys(name for row in kept for name in row)
-    within = {name: f"{place((*envelope, 'after')).removeprefix('.')}{_step(paths.get(name), name)}" for name in names}
-    within[OPERATION] = place((*envelope, "op")).removeprefix(".")
-    return kept, within, OPERATION
-
-
-def _step(path: str | None, name: str) -> str:
-    if path is None:
-        return place((name,))
-    return path if path.startswith("[") else f".{path}"
-
-
-def toml_key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def decide(sample: Sample, without: Mapping[str, str]) -> list[Decision]:
@@ -157,7 +36,7 @@ def decide(sample: Sample, without: Mapping[str, str]) -> list[Decision]:
     Raises UserMistake where no column is left to learn from, or a label cannot be learned.
     """
     columns = {name: SampledColumn.of(sample.rows, name) for name in sample.names()}
-    labels = [_label(sample, columns[name]) for name in sample.labels]
+    labels = [decide_label(sample, columns[name]) for name in sample.labels]
     when = _event_time([column for name, column in columns.items() if name not in sample.labels])
     found = {
         name: Decision(name, reason=without[name]) if name in without else _feature(sample, column, columns, when)
@@ -394,69 +273,3 @@ def _parts(sample: Sample, column: SampledColumn, before: Decision) -> Decision:
     settings = before.settings or before.other.strip("{ }").replace('role = "event_time"', 'kind = "time"')
     reason = f"{before.reason}; its hour, weekday and day are the only features; for lags, write them upstream"
     return replace(before, settings=settings, reason=reason, other="", width=6, feature=True, transforms=(cyclic,))
-
-
-def _label(sample: Sample, column: SampledColumn) -> Decision:
-    """A label's settings, and the loss that they need."""
-    name, several = column.name, len(sample.labels) > 1
-    skip = f', missing = "{SKIP_HEAD if several else SKIP}"' if column.missing else ""
-    if not column.values or not column.flat:
-        raise UserMistake(f"--label {name}: expected numbers or texts in the sample, found neither")
-    distinct = column.distinct
-    if len(distinct) < 2:
-        raise UserMistake(f"--label {name}: expected at least two values in the sample, found only {distinct[0]!r}")
-    parse = sample.parse(column, "decimal")
-    as_number = f'role = "label"{parse}, standardize = true{skip}'
-    if column.numeric and not column.coded:
-        if {float(value) for value in column.values} <= {0.0, 1.0}:
-            return Decision(name, f'role = "label"{parse}{skip}', "0 or 1", loss="binary_cross_entropy")
-        counts = Counter(column.wholes or ())
-        classes = _classes(map(str, sorted(counts)), skip)
-        number = Decision(name, as_number, "a number", loss="mean_squared_error")
-        if not counts or len(counts) > MOST_CLASSES or len(column.values) < 2 * len(counts):
-            return _tailed(column, number)
-        why = f"{len(counts)} different whole numbers in the sample"
-        if not _are_classes(name, counts):
-            loss = "binary_cross_entropy" if len(counts) == 2 else "softmax_cross_entropy"
-            other = f'{{ {classes} }} and loss = "{loss}"'
-            return _tailed(column, replace(number, reason=f"{why}, taken as a number", other=other))
-        other = f'{{ {as_number} }} and loss = "mean_squared_error"' if len(counts) > 2 else ""
-        return _classified(name, classes, len(counts), f"{why}, taken as classes", other)
-    if len(distinct) > MOST_CLASSES:
-        raise UserMistake(
-            f"--label {name}: expected numbers or at most {MOST_CLASSES} classes, found {len(distinct)} texts"
-        )
-    return _classified(name, _classes(map(str, distinct), skip), len(distinct), f"{len(distinct)} classes")
-
-
-def _classes(names: Iterable[str], skip: str) -> str:
-    return f'role = "label", classes = [{", ".join(json.dumps(each, ensure_ascii=False) for each in names)}]{skip}'
-
-
-def _classified(name: str, settings: str, count: int, why: str, other: str = "") -> Decision:
-    loss = "binary_cross_entropy" if count == 2 else "softmax_cross_entropy"
-    return Decision(name, settings, why, other, loss=loss, classes=count)
-
-
-def _tailed(column: SampledColumn, number: Decision) -> Decision:
-    """With the other choice for counts and heavy tails."""
-    if number.other or column.wholes is None or min(column.wholes) < 0:
-        return number
-    settings = number.settings.replace(", standardize = true", "")
-    return replace(number, other=f'{{ {settings} }} and loss = "poisson" for a count of events')
-
-
-def _are_classes(name: str, counts: Mapping[int, int]) -> bool:
-    """Whether few whole numbers that come often are classes; ratings and counts are numbers."""
-    rows, values = sum(counts.values()), sorted(counts)
-    if len(values) == 2:
-        return True
-    if not _NUMBER_LABELS.isdisjoint(words_of(name)):
-        return False
-    in_a_row = values == list(range(values[0], values[0] + len(values))) and values[0] in (0, 1)
-    if len(values) <= FEW_VALUES:
-        falls = [counts[value] for value in values]
-        top = falls.index(max(falls))
-        one_peak = falls[:top] == sorted(falls[:top]) and falls[top:] == sorted(falls[top:], reverse=True)
-        return not (in_a_row and len(values) > 3 and one_peak and min(falls) < 0.01 * rows)
-    return in_a_row and rows >= OFTEN * len(values) and min(counts.values()) >= 0.2 * rows / len(values)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamtrain.cli.first_job.columns import DELETES, Decision, Sample, toml_key
+from streamtrain.cli.first_job.sample import DELETES, Decision, Sample, toml_key
 from streamtrain.columns.formats import format_names
 
 MANY_CLASSES = 16  # from which on a larger network learns more: of 30 and 100 by a sixth and a tenth in 3,000 rows
@@ -22,6 +22,12 @@ class Machine:
     """What trains: `devices` GPUs that answer, 0 for the CPU."""
 
     devices: int = 0
+
+    def workers(self) -> tuple[int, str]:
+        """How many workers, and why."""
+        if self.devices:
+            return self.devices, "a device each"
+        return 1, "learns most from the same rows; with W, learning_rate x W"
 
 
 class Columns:
@@ -118,27 +124,18 @@ def _rate(found: Columns) -> tuple[str, str]:
 
 
 def job_text(
-    job: str,
-    rows: int,
-    found: Columns,
-    bootstrap: str,
-    machine: Machine | None = None,
-    records: str = "json",
-    topic: str = "",
-    partitions: int = 0,
-) -> str:
+    job: str, rows: int, found: Columns, bootstrap: str, machine: Machine | None = None, records: str = "json",
+    topic: str = "", partitions: int = 0,
+) -> str:  # fmt: skip
     """Returns a commented job file for the columns found in `rows` rows of records of the format `records`.
 
     topic: the records topic, with so many partitions, where it is there already.
     """
     topics = f"\n[topics]\nrecords = {{ name = {json.dumps(topic)}, partitions = {partitions} }}\n" if topic else ""
-    devices = (machine or Machine()).devices
     columns = "\n".join(found.lines())
     job_name = re.sub(r"[^A-Za-z0-9._-]", "-", job) or "job"
     (optimizer, rate, why_rate), (layers, why_size) = _optimizer(found), _layers(found)
-    workers, why_workers = (
-        (devices, "a device each") if devices else (1, "learns most from the same rows; with W, learning_rate x W")
-    )
+    workers, why_workers = (machine or Machine()).workers()
     if workers > 1:
         rate, why_rate = f"{float(rate) * workers:g}", f"{why_rate}; times {workers}, as workers are averaged"
     return f'''name = {json.dumps(job_name)}

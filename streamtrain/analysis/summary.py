@@ -187,7 +187,7 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
 
 
 def is_at(path: str, schema: Schema, name: str) -> bool:
-    """Whether a dead row's path leads to the column `name`."""
+    """Returns whether a dead row's path leads to the column `name`."""
     place = schema.paths.get(name)
     key = name if place is None else str(place[0])
     return path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) or path.endswith(f"].{key}")

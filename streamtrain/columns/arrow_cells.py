@@ -96,7 +96,7 @@ def _plain(values: Any) -> Any:
 
 
 def _takes_care(kind: Any) -> bool:
-    """Whether to_pylist() does not give what cells_of() gives."""
+    """Returns whether to_pylist() does not give what cells_of() gives."""
     from pyarrow import types
 
     return not (types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind) or types.is_boolean(kind)
@@ -111,7 +111,7 @@ def _map(pairs: list[dict[str, Any]]) -> Any:
 
 
 def _unit(kind: Any) -> str | None:
-    """What a time counts; None of what is none."""
+    """Returns what a time counts; None for another type."""
     from pyarrow import types
 
     if types.is_timestamp(kind) or types.is_duration(kind):

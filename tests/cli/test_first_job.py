@@ -199,7 +199,8 @@ def test_change_events_are_learned_from_the_row_after_the_change(run: Run, tmp_p
     """Not from the row before it, in which the old label is; a delete leaves no row."""
     drawn, path, events = random.Random(4), tmp_path / "rows.jsonl", []
     for at in range(300):
-        row = {"id": at, "amount": drawn.random(), "to": {"city": drawn.choice("abc")}, "fraud": at % 2}
+        row = {"id": at, "op": drawn.choice("xy"), "amount": drawn.random(), "to": {"city": drawn.choice("abc")}}
+        row["fraud"] = at % 2
         op = "cudr"[at % 4]
         event = {"op": op, "before": row if op in "ud" else None, "after": None if op == "d" else row,
                  "source": {"table": "t"}, "ts_ms": 1_700_000_000_000 + at}  # fmt: skip
@@ -209,7 +210,8 @@ def test_change_events_are_learned_from_the_row_after_the_change(run: Run, tmp_p
     job = Job.load(tmp_path / "job.toml")
     above = "payload." if wrapped else ""
     assert {name: (column.role, column.path) for name, column in job.schema.columns} == {
-        "op": ("input", f"{above}op"), "amount": ("feature", f"{above}after.amount"),
+        "op_": ("input", f"{above}op"), "op": ("feature", f"{above}after.op"),
+        "amount": ("feature", f"{above}after.amount"),
         "to_city": ("feature", f"{above}after.to.city"), "fraud": ("label", f"{above}after.fraud"),
     }  # fmt: skip
     plan = RowPlan(job.schema, job_format(job), bare_format(job))
@@ -242,3 +244,31 @@ def test_a_job_from_a_topic_takes_the_topics_records(run: Run, kafka: Any, tmp_p
     assert "expected" not in str(found["topics"]), found
     nothing = run("init", path, "--force", "--from-topic", topic + "x", "--label", "y", "-b", kafka.bootstrap)
     assert nothing.code == 2 and topic in nothing.err
+
+
+def test_a_sample_with_odd_rows_makes_a_job_or_a_clear_error(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers beyond a double, rows that are no change events, broken records; never another library's exception."""
+    change = [{"payload": {"op": "c", "after": {"a": at / 7, "y": at % 2}, "source": {}}} for at in range(60)]
+    plain = [{"a": at / 7, "y": at % 2} for at in range(60)]
+    number = [{"a": at / 7, "y": at / 3} for at in range(60)]
+    samples: dict[str, tuple[Any, str | None]] = {
+        "a huge number": ([*plain[1:], {"a": 10**400, "b": 1, "y": 1}], None),
+        "a huge label": ([*number[1:], {"a": 1, "y": 10**400}], "label y"),
+        "many digits": ([*plain[1:], {"a": 1, "y": 1}, {"a": 2, "b": "9" * 5000, "y": 1}], None),
+        "no change": ([*change, {"payload": None}], None),
+        "no payload": ([*change, {"schema": 1}], None),
+        "deletes alone": ([{"op": "d", "before": plain[0], "after": None, "source": {}}] * 60, "deletes alone"),
+        "half a pair": ([*plain, {"a": 1, "c": "\ud800", "y": 1}], None),
+        "halves of pairs": ([{**row, "c": "\ud800"} for row in plain], "cannot be used by any job"),
+    }
+    failed = {}
+    for name, (rows, error) in samples.items():
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        ended = run("init", tmp_path / "job.toml", "--from", tmp_path / "rows.jsonl", "--label", "y", "--force")
+        if ended.code != (0 if error is None else 2) or (error or "") not in ended.err:
+            failed[name] = ended
+    assert failed == {} and "they will be dead letters" in caplog.text
+    (tmp_path / "deep.json").write_text("[" * 3000)
+    assert "element 1" in run("init", tmp_path / "j.toml", "--from", tmp_path / "deep.json", "--label", "y").err

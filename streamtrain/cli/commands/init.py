@@ -12,7 +12,7 @@ from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
 from streamtrain.cli.first_job.sample import Decision, Sample
 from streamtrain.cli.first_job.sources import FileSource, Source, TopicSource
-from streamtrain.cli.first_job.trial import dead_rows, distinct_values, without
+from streamtrain.cli.first_job.trial import dead_rows, distinct_values, report_broken, without
 from streamtrain.cli.output import table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import Session, command
@@ -75,9 +75,11 @@ def _tried(session: Session, source: Source, labels: list[str], path: Path, boot
             path.stem, len(source.rows), found, bootstrap, machine, source.format, source.topic, source.partitions
         )
         job = _parsed(text, path, source.name)
-        if dead := dead_rows(job, source.records(job, len(source.rows))):
-            left_out |= without(dead, source.name, sample.labels)
+        dead = dead_rows(job, source.records(job, len(source.rows)))
+        if unusable := without(dead, source.name, sample.labels):
+            left_out |= unusable
         elif source.is_whole or sample.counts:
+            report_broken(dead, source.name, len(source.rows))
             return found, job, text
         else:
             with Progress(session.out, "rows counted", None) as bar:

@@ -99,14 +99,14 @@ def produce(
     except StoppedAtOnce:
         log.error(_ended(sent, context))
         raise
-    session.out.document(*_told(writer, sent.rows, skip, time.monotonic() - started_s, stop.is_set()))
+    session.out.document(*_report(writer, sent.rows, skip, time.monotonic() - started_s, stop.is_set()))
     if stop.is_set() and not session.as_json:
         print(_ended(sent, context))
     raise typer.Exit(stop.code)
 
 
 class Sent:
-    """What is known to be delivered: rows up to the first that is not, and records behind it."""
+    """Counts what is delivered for certain: rows up to the first that is not, and records behind it."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -148,13 +148,13 @@ def _ended(sent: Sent, context: typer.Context) -> str:
     skip, limit = context.params["skip"], context.params["limit"]
     if not sent.rows and not sent.records_behind:
         return "no row is sent" if not skip else f"no row is sent behind the {skip:,} that were skipped"
-    told = f"{sent.rows:,} rows are sent" + (f" behind the {skip:,} that were skipped" if skip else "")
+    text = f"{sent.rows:,} rows are sent" + (f" behind the {skip:,} that were skipped" if skip else "")
     if sent.records_behind:
-        told += f", and {sent.records_behind:,} records behind them, whose rows would be there twice"
+        text += f", and {sent.records_behind:,} records behind them, whose rows would be there twice"
     if STANDARD_INPUT in context.params["input"]:
-        return f"{told}; --skip {skip + sent.rows} leaves them out where the same input comes again"
+        return f"{text}; --skip {skip + sent.rows} leaves them out where the same input comes again"
     left = None if limit is None else limit - sent.rows
-    return f"{told}; go on with: {_command(context, skip=skip + sent.rows, limit=left)}"
+    return f"{text}; go on with: {_command(context, skip=skip + sent.rows, limit=left)}"
 
 
 def _command(context: typer.Context, **instead: int | None) -> str:
@@ -179,8 +179,8 @@ def _command(context: typer.Context, **instead: int | None) -> str:
     return shlex.join(words)
 
 
-def _told(writer: RecordWriter, rows: int, skip: int, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:
-    """What was written, as a document and as a sentence."""
+def _report(writer: RecordWriter, rows: int, skip: int, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:
+    """Returns what was written, as a document and as a sentence."""
     document = {
         "topic": writer.topic,
         "rows": rows,

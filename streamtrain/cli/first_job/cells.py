@@ -1,4 +1,4 @@
-"""What the cells of a sample's column look like: numbers, texts, times, ids, lists, pictures, sounds."""
+"""A sample's column by its cells: numbers, texts, times, ids, lists, pictures, sounds."""
 
 from __future__ import annotations
 
@@ -52,19 +52,20 @@ _FROM_S, _TO_S = 978_307_200, 4_102_444_800  # 2001 to 2100, as unix time
 
 
 def is_number(value: Any) -> bool:
-    if isinstance(value, bool | int):
-        return True
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, str) and _NUMBER.fullmatch(value.strip()) is not None
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value.strip()) is not None and math.isfinite(float(value))
+    try:
+        return isinstance(value, bool | int | float) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond a double
+        return False
 
 
 def whole_number(value: Any) -> int | None:
     """Returns the whole number that a cell is, however it is written: 1, 1.0, "+1"."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not is_number(value):
         return None
     if isinstance(value, int | float):
-        return int(value) if math.isfinite(value) and value == int(value) else None
+        return int(value) if value == int(value) else None
     found = _WHOLE.fullmatch(value.strip()) if isinstance(value, str) else None
     return int(found[1] + found[2]) if found else None
 
@@ -241,7 +242,7 @@ class SampledColumn:
 
     @property
     def coded(self) -> bool:
-        """Whether its digits are codes rather than numbers, such as zip codes that begin with 0."""
+        """Returns whether its digits are codes rather than numbers, such as zip codes that begin with 0."""
         return any(isinstance(value, str) and _CODE.fullmatch(value.strip()) for value in self.values)
 
     @cached_property
@@ -292,7 +293,7 @@ class SampledColumn:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it is whole numbers that go up by the same step from row to row."""
+        """Returns whether it is whole numbers that go up by the same step from row to row."""
         wholes = self.wholes
         if not wholes or len(wholes) < EVIDENCE_ROWS:
             return False
@@ -301,18 +302,18 @@ class SampledColumn:
 
     @property
     def one_a_row(self) -> bool:
-        """Whether nearly every row has its own value."""
+        """Returns whether nearly every row has its own value."""
         return len(self.values) >= EVIDENCE_ROWS and len(self.distinct) > 0.9 * len(self.values)
 
     @property
     def identifies(self) -> bool:
-        """Whether it is named as an id, and nearly every row has its own."""
+        """Returns whether it is named as an id, and nearly every row has its own."""
         named = not _ID_WORDS.isdisjoint(words_of(self.name)[-1:])
         return named and self.one_a_row and (self.wholes is not None or not self.numeric)
 
     @property
     def is_quantity(self) -> bool:
-        """Whether its name says that it counts or measures."""
+        """Returns whether its name says that it counts or measures."""
         return not _QUANTITY_WORDS.isdisjoint(words_of(self.name))
 
     def is_named_id(self) -> bool:
@@ -321,18 +322,18 @@ class SampledColumn:
 
     @property
     def too_large(self) -> bool:
-        """Whether it has whole numbers that float32 cannot tell from the next."""
+        """Returns whether it has whole numbers that float32 cannot tell from the next."""
         return self.wholes is not None and max(map(abs, self.wholes), default=0) > EXACT_FLOAT32
 
 
 def _rises(numbers: Sequence[int]) -> bool:
-    """Whether most are no smaller than the one before, and some are larger."""
+    """Returns whether most are no smaller than the one before, and some are larger."""
     forward = sum(a <= b for a, b in pairwise(numbers))
     return len(numbers) > 1 and forward >= 0.95 * (len(numbers) - 1) and numbers[0] < numbers[-1]
 
 
 def without_order(values: Sequence[int], label: Sequence[float]) -> bool:
-    """Whether values tell something of a label that their order does not: ids do, quantities seldom.
+    """Returns whether values tell something of a label that their order does not: ids do, quantities seldom.
 
     Compares how much the label's means by value vary, beyond chance, with how much of that the mean of the two
     neighbouring values explains.

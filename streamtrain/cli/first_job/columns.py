@@ -142,7 +142,7 @@ def _number(sample: Sample, column: SampledColumn, labels: Sequence[SampledColum
 
 
 def _without_order(sample: Sample, column: SampledColumn, label: SampledColumn) -> bool:
-    """Whether the column's values tell something of the label that their order does not."""
+    """Returns whether the column's values tell something of the label that their order does not."""
     rows = [(row.get(column.name), row.get(label.name)) for row in sample.rows]
     known = [(SampledColumn.of([{"": a}], ""), b) for a, b in rows if a not in (None, "") and b not in (None, "")]
     pairs = [(each.wholes[0], b) for each, b in known if each.wholes]
@@ -150,7 +150,7 @@ def _without_order(sample: Sample, column: SampledColumn, label: SampledColumn) 
 
 
 def _same_width(column: SampledColumn) -> bool:
-    """Whether its numbers have the same five digits or more, as zip codes have."""
+    """Returns whether its numbers have the same five digits or more, as zip codes have."""
     widths = {len(str(abs(whole))) for whole in column.wholes or ()}
     return len(widths) == 1 and widths.pop() >= 5
 

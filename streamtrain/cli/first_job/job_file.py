@@ -19,7 +19,7 @@ WIDE_INPUT = 256  # columns of the input matrix from which on steps are smaller
 
 @dataclass(frozen=True)
 class Machine:
-    """What trains: `devices` GPUs that answer, 0 for the CPU."""
+    """The machine that trains: `devices` GPUs that answer, 0 for the CPU."""
 
     devices: int = 0
 

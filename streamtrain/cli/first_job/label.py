@@ -72,7 +72,7 @@ def _tailed(column: SampledColumn, number: Decision) -> Decision:
 
 
 def _are_classes(name: str, counts: Mapping[int, int]) -> bool:
-    """Whether few whole numbers that come often are classes; ratings and counts are numbers."""
+    """Returns whether few whole numbers that come often are classes; ratings and counts are numbers."""
     rows, values = sum(counts.values()), sorted(counts)
     if len(values) == 2:
         return True

@@ -13,7 +13,7 @@ from streamtrain.errors import UserMistake
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN = re.compile(r'(?:kind|role) = "(\w+)"')
-OPERATION = "op"  # the column of a change event's operation
+_OPERATION = "\0op"  # a change event's operation beside the fields of its row, none of which has such a name
 DELETES = ("d", "t")  # operations that leave no row
 
 
@@ -59,8 +59,10 @@ class Sample:
 
     @classmethod
     def of(cls, source: str, rows: Sequence[Row], labels: Sequence[str], weight: str = "") -> Sample:
-        """Of change events only the row after the change counts. Raises UserMistake where there is no row, or no such
-        label."""
+        """Builds a sample; of change events only the row after the change counts.
+
+        Raises UserMistake where there is no row, or no such label.
+        """
         if not rows:
             raise UserMistake(f"{source}: expected rows, found none")
         envelope, operation = change_events(rows), ""
@@ -69,6 +71,8 @@ class Sample:
         flat, paths = flattened(rows)
         if envelope is not None:
             flat, paths, operation = _named_after(flat, paths, envelope)
+            if not flat:
+                raise UserMistake(f"{source}: expected change events with a row after the change, found deletes alone")
         names = list(dict.fromkeys(name for row in flat for name in row))
         found = [next((name for name, path in paths.items() if path == each), each) for each in dict.fromkeys(labels)]
         for label in found:
@@ -89,21 +93,28 @@ class Sample:
 
 
 def _after(row: Row, envelope: Path) -> Row:
-    """The row after a change, and at the envelope's place what the change was."""
-    change = row[str(envelope[0])] if envelope else row
-    found: Row = {OPERATION: change.get("op"), **(change.get("after") or {})}
-    return found
+    """Returns the row after a change, and what the change was; nothing where a row is no envelope."""
+    change = row.get(str(envelope[0])) if envelope else row
+    change = change if isinstance(change, dict) else {}
+    after = change.get("after")
+    return {_OPERATION: change.get("op"), **(after if isinstance(after, dict) else {})}
 
 
 def _named_after(
     rows: Sequence[Row], paths: Mapping[str, str], envelope: Path
 ) -> tuple[list[Row], dict[str, str], str]:
     """Rows of change events without deletes, the paths of their columns, and the column of the operation."""
-    kept = [row for row in rows if row.get(OPERATION) not in DELETES]
-    names = dict.fromkeys(name for row in kept for name in row)
+    names = {name: name for row in rows for name in row}
+    operation = "op"
+    while operation in names:  # a field of the row
+        operation += "_"
+    names[_OPERATION] = operation
+    left = [row for row in rows if row[_OPERATION] not in (*DELETES, None)]
+    kept = [{names[name]: cell for name, cell in row.items()} for row in left]
+    del names[_OPERATION]
     within = {name: f"{place((*envelope, 'after')).removeprefix('.')}{_step(paths.get(name), name)}" for name in names}
-    within[OPERATION] = place((*envelope, "op")).removeprefix(".")
-    return kept, within, OPERATION
+    within[operation] = place((*envelope, "op")).removeprefix(".")
+    return kept, within, operation
 
 
 def _step(path: str | None, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the records of a first job come from: a file or a topic, the rows to look at, and the records as they are."""
+"""Sources of a first job's records: a file or a topic, with rows to look at and the records as they are."""
 
 from __future__ import annotations
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from streamtrain.analysis.summary import Summary, is_at
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
+from streamtrain.log import get_logger
 from streamtrain.schemas import bare_format, job_format
+
+log = get_logger(__name__)
+MOST_BROKEN = 0.1  # of the sample's rows
 
 
 def dead_rows(job: Job, records: Iterable[bytes]) -> dict[str, tuple[int, str]]:
@@ -31,14 +35,24 @@ def distinct_values(job: Job, records: Iterable[bytes], show: Callable[[int], No
     return {name: column.distinct.count for name, column in summary.columns.items()}
 
 
-def without(dead: dict[str, tuple[int, str]], source: str, labels: Sequence[str]) -> dict[str, str]:
-    """Returns the columns to leave out so that every row of the sample can be used, and why.
+def without(dead: Mapping[str, tuple[int, str]], source: str, labels: Sequence[str]) -> dict[str, str]:
+    """Returns the columns to leave out so that the rows of the sample can be used, and why.
 
-    Raises UserMistake where a label is the reason, or no column is.
+    Raises UserMistake where a label is the reason.
     """
-    for name in ["", *labels]:
-        if name in dead:
-            count, why = dead[name]
-            what = f"label {name}" if name else "records"
-            raise UserMistake(f"{source}: {what}: {count} of the sample's rows cannot be used: {why}")
-    return {name: f"{count} of the sample's rows cannot be used: {why}" for name, (count, why) in dead.items()}
+    found = {name: f"{count} of the sample's rows cannot be used: {why}" for name, (count, why) in dead.items() if name}
+    for name in labels:
+        if name in found:
+            raise UserMistake(f"{source}: label {name}: {found[name]}")
+    return found
+
+
+def report_broken(dead: Mapping[str, tuple[int, str]], source: str, rows: int) -> None:
+    """Warns of records that no job can use. Raises UserMistake where they are more than MOST_BROKEN of the rows."""
+    if "" not in dead:
+        return
+    count, why = dead[""]
+    text = f"{source}: {count} of the sample's {rows} rows cannot be used by any job: {why}"
+    if count > MOST_BROKEN * rows:
+        raise UserMistake(text)
+    log.warning(f"{text}; they will be dead letters")

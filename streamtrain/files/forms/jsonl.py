@@ -23,7 +23,7 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
     for number, line in source.lines():
         try:
             row = json.loads(source.text(line, number))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _no_object(source, number, line, f": {error}") from error
         if not isinstance(row, dict):
             raise _no_object(source, number, line, "")
@@ -31,7 +31,7 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
 
 
 def is_array(source: Source) -> bool:
-    """Whether the file is one array, whose elements are no lines."""
+    """Returns whether the file is one array, whose elements are no lines."""
     return source.begin().lstrip().startswith(b"[")
 
 
@@ -46,6 +46,8 @@ def _elements(source: Source) -> Iterator[tuple[int, Row]]:
                 return
             try:
                 row, end = decoder.raw_decode(rest)
+            except RecursionError as error:
+                raise UserMistake(f"{source.name}: element {number + 1} of the array: {error}") from error
             except ValueError as error:
                 problem = str(error)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -224,11 +225,12 @@ def test_a_job_from_a_topic_takes_the_topics_records(run: Run, kafka: Any, tmp_p
     topic, drawn, path = kafka.fresh_name("events"), random.Random(6), tmp_path / f"{kafka.fresh_name('init')}.toml"
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     admin.create_topics([NewTopic(topic, 3, 1)])[topic].result()
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer, events = Producer({"bootstrap.servers": kafka.bootstrap}), []
     for at in range(300):
         data = {"amount": f"{drawn.random():.2f}", "items": drawn.randint(1, 5), "fraud": at % 2}
         event = {"specversion": "1.0", "time": RISING[at].replace("+00:00", "Z"), "type": drawn.choice("ab")}
-        producer.produce(topic, json.dumps({**event, "data": data}).encode())
+        events.append(json.dumps({**event, "data": data}))
+        producer.produce(topic, events[-1].encode())
     producer.produce(topic, None)
     producer.flush()
     assert run("init", path, "--from-topic", topic, "--label", "data.fraud", "-b", kafka.bootstrap).code == 0
@@ -241,7 +243,14 @@ def test_a_job_from_a_topic_takes_the_topics_records(run: Run, kafka: Any, tmp_p
     assert ended.code == 0
     found = {each["what"]: each for each in ended.document["findings"]}
     assert found["records"]["text"] == "301 records: 300 trained, 1 tombstones", found
-    assert "expected" not in str(found["topics"]), found
+    assert "expected" not in str(found["topics"]) and "categories" not in found, found
+    one = path.with_name("one.toml")
+    one.write_text(re.sub(r"(?m)^type = .*", 'type = { kind = "category", buckets = 1 }', path.read_text()))
+    (tmp_path / "rows.jsonl").write_text("\n".join(events))
+    for given in ((), ("--files", tmp_path / "rows.jsonl")):
+        findings = run("check", one, "--json", *given).document["findings"]
+        assert [each["text"][:49] for each in findings if each["what"] == "categories"] == [
+            "type: 2 of 2 frequent values share a bucket with "], findings  # fmt: skip
     nothing = run("init", path, "--force", "--from-topic", topic + "x", "--label", "y", "-b", kafka.bootstrap)
     assert nothing.code == 2 and topic in nothing.err
 

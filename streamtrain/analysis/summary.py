@@ -18,7 +18,7 @@ from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.transforms.transform import NUMBER, TEXT, TIME
 from streamtrain.job import Job
-from streamtrain.schemas import bare_format, job_format
+from streamtrain.schemas import bare_format, job_format, with_schema
 
 QUANTILES = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
 BINS = 10
@@ -33,6 +33,7 @@ class Summary:
     """Of the columns that the job's decoder looks at, as records give them: before any transform."""
 
     def __init__(self, job: Job) -> None:
+        job = with_schema(job)
         self._schema, self._told = _told_columns(job)
         self._plan = RowPlan(self._schema, job_format(job), bare_format(job))
         self.bare = self._plan.bare  # format of records that never meet a registry

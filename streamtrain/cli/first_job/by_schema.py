@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from streamtrain.cli.first_job import schema_fields as kinds
 from streamtrain.cli.first_job.cells import SampledColumn
 from streamtrain.cli.first_job.label import class_settings, classified
-from streamtrain.cli.first_job.sample import Decision, Sample
+from streamtrain.cli.first_job.sample import Decision, Sample, change_operation
 from streamtrain.cli.first_job.schema_fields import Field
 from streamtrain.columns.kinds.kind import SKIP, SKIP_HEAD
 from streamtrain.columns.paths import place
@@ -23,18 +24,36 @@ def decide_by_schema(source: str, fields: Sequence[Field], labels: Sequence[str]
 
     Raises UserMistake where a label is no field, or its classes are not known.
     """
-    paths = {each.name: place(each.path).removeprefix(".") for each in fields if len(each.path) > 1}
+    fields, operation = _of_changes(fields)
+    paths = {each.name: place(each.path).removeprefix(".") for each in fields if each.path != (each.name,)}
     names = [each.name for each in fields]
     learned = [next((name for name, path in paths.items() if path == each), each) for each in dict.fromkeys(labels)]
     for label in learned:
         if label not in names:
             raise UserMistake(f"--label: expected a field of {source}, one of {', '.join(names)}; got {label!r}")
     when = next((each.name for each in fields if each.kind == kinds.TIME and _column(each).event_time_evidence), "")
-    decisions = [_feature(each, when) for each in fields if each.name not in learned]
+    features = [each for each in fields if each.name not in learned]
+    decisions = [change_operation(each.name) if each.name == operation else _feature(each, when) for each in features]
     decisions += [_label(source, each, len(learned) > 1) for each in fields if each.name in learned]
     if not any(each.feature for each in decisions):
         raise UserMistake(f"{source}: expected a field to learn {', '.join(learned)} from, found none")
-    return decisions, Sample(source, [], learned, paths)
+    return decisions, Sample(source, [], learned, paths, operation=operation)
+
+
+def _of_changes(fields: Sequence[Field]) -> tuple[Sequence[Field], str]:
+    """Of change events, as Debezium has them, the fields of the row after the change and that of the operation."""
+    for above in ((), ("payload",)):
+        envelope = {each.path[len(above)] for each in fields if each.path[:-1] and each.path[: len(above)] == above}
+        at, operation = len(above), next((each for each in fields if each.path == (*above, "op")), None)
+        if operation is None or not {"after", "source"} <= envelope:
+            continue
+        after = [each for each in fields if each.path[: at + 1] == (*above, "after")]
+        named = [replace(each, name="_".join(map(str, each.path[at + 1 :]))) for each in after]
+        name = "op"
+        while name in {each.name for each in named}:
+            name += "_"
+        return [replace(operation, name=name), *named], name
+    return fields, ""
 
 
 def _column(field: Field) -> SampledColumn:

@@ -28,6 +28,7 @@ from streamtrain.job.registry_settings import RegistrySettings
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.schemas import SchemaRegistry, bare_format, job_format
+from streamtrain.topics.records import TOPIC
 
 SAMPLE_ROWS = 20_000
 PATIENCE_S = 10.0  # with a registry that does not answer
@@ -141,7 +142,7 @@ class SubjectSource:
             schema = registry.newest_schema(PATIENCE_S)
         self.fields, self.schema = fields_of(record_format(self.format).REGISTRY_TYPE, schema), schema
         partitions = _partitions(probe, self.topic)
-        self.partitions = partitions or 4
+        self.partitions = partitions or TOPIC.partitions
         messages = _newest(probe, partitions) if partitions else ()
         self._records = [(message.value, message.headers, message.around()) for message in messages if message.value]
         format = {"name": self.format, "frame": "registry", "schema": schema, "schemas": registry.wait}

@@ -45,7 +45,7 @@ late = {{ role = "label", missing = "skip" }}
 loss = "binary_cross_entropy"
 """
 ROWS = 1_000
-BAD = {17: b"[", 18: b'{"x": "n/a", "city": "a", "late": 1}', 19: b'{"x": -60, "city": "a", "late": 1}', 20: b"",
+BAD = {17: b"[", 18: b'{"x": "n/1", "city": "a", "late": 1}', 19: b'{"x": -60, "city": "a", "late": 1}', 20: b"",
        21: b'[{"x": 21, "city": "a", "late": 1}, {"x": 22}, [23, 7, 0]]'}  # fmt: skip
 
 

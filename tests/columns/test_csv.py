@@ -218,6 +218,20 @@ def test_a_decimal_comma_is_written_as_it_is_read() -> None:
         assert found["x"].tolist() == found["y"].tolist() == np.array([*numbers, 1234.5], np.float32).tolist(), format
 
 
+AMOUNTS = ["(", ")", "-", "+", "$", "US$", "USD", "€", " ", "\u00a0", "\u202f", "%", "e2", "E", ",", ".", "'", "0",
+           "1", "12", "123", "234", "1234", "1,234", "1.234"]  # fmt: skip
+
+
+@over("parse", ["amount", "decimal_comma"])
+def test_amounts_are_what_the_slow_pattern_reads(parse: str) -> None:
+    chance = random.Random(3)
+    texts = ["".join(chance.choices(AMOUNTS, k=chance.randint(1, 5))) for _ in range(12_000)]
+    texts += [f"({text})" for text in texts[:3_000]]
+    schema = Schema.from_columns({"x": {"parse": parse}, "y": {"role": "label"}}, "mean_squared_error")
+    rows = [{"x": text, "y": 1} for text in texts]
+    assert assert_same(schema, "json", json.dumps(rows).encode(), 512).trained > 1_000
+
+
 def test_a_fraction_is_no_category() -> None:
     with pytest.raises(UserMistake, match=r"carrier: expected text or a whole number, got 1\.5"):
         encode_rows("csv", SIMPLE, [{"carrier": 1.5}])

@@ -704,10 +704,15 @@ class CsvCell(enum.Enum):
     NUMBER = ...
     TIME = ...
 
-MISSING_MARKS: list[str]  # what files write for a number or a time that is missing
+MISSING_WORDS: list[str]  # that stand for a missing number or time
 
-def csv_lines(text: bytes, most: int, last: bool, delimiter: str, quote: str) -> tuple[int, int]:
-    """(how many whole lines a text begins with, up to `most`, and their bytes); `last`: nothing comes behind it."""
+def csv_lines(
+    text: bytes, most: int, last: bool, delimiter: str, quote: str, skip_space: bool
+) -> tuple[int, int]:
+    """(how many whole lines a text begins with, up to `most`, and their bytes); `last`: nothing comes behind it.
+
+    `skip_space`: spaces before a cell are none of it.
+    """
 
 class RecordEncoder:
     """Python rows → records of one format. One thread at a time.
@@ -725,7 +730,8 @@ class RecordEncoder:
     def read_rows(self, rows: list[dict[str, Any]]) -> None: ...
     def read_columns(self, columns: dict[str, Any], rows: int) -> None: ...
     def read_csv(
-        self, text: bytes, order: Sequence[tuple[int, CsvCell]], rows: int, delimiter: str, quote: str
+        self, text: bytes, order: Sequence[tuple[int, CsvCell]], rows: int, delimiter: str, quote: str,
+        skip_space: bool,
     ) -> None:
         """`rows` lines. Of each cell its column, below 0 of none, and what it is read as.
 

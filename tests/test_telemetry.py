@@ -46,7 +46,7 @@ PUBLISHED = {
         "rate_left": 0.5,
         "clipped": {"x1": 2},
     },
-    "dead_letters": {'expected number, got "n/a"': 2, 'expected number, got "x"': 1},
+    "dead_letters": {'expected number, got "bad"': 2, 'expected number, got "x"': 1},
     "positions": [[100, 0], [50, 3]],
 }
 
@@ -127,7 +127,7 @@ def test_readiness() -> None:
 
 
 def test_a_new_run_counts_on_and_reasons_do_not_grow_with_the_data() -> None:
-    assert plain_reason('expected number, got "n/a"') == "expected number"
+    assert plain_reason('expected number, got "bad"') == "expected number"
     meters = TrainerMeters("flights", 24)
     for rows in (100, 300, 50, 60):  # of two runs
         meters(progress(rows))

@@ -64,7 +64,7 @@ class PythonEncoder {
     }
 
     void read_csv(nb::bytes text, const std::vector<std::pair<i64, CsvCell>> &order, u64 rows, char delimiter,
-                  char quote) {
+                  char quote, bool skip_space) {
         std::vector<CsvTable::Field> fields;
         for (const auto &[column, is] : order) {
             if (column >= static_cast<i64>(rows_.table.columns.size()))
@@ -73,7 +73,7 @@ class PythonEncoder {
         }
         checked([&] {
             rows_.start(rows);
-            CsvTable(delimiter, quote).read({text.c_str(), text.size()}, fields, rows_.table);
+            CsvTable(delimiter, quote, skip_space).read({text.c_str(), text.size()}, fields, rows_.table);
             rows_.show_count();
         });
     }
@@ -113,16 +113,18 @@ class PythonEncoder {
 void bind_encode(nb::module_ &m) {
     nb::enum_<CsvCell>(m, "CsvCell")
         .value("TEXT", CsvCell::text).value("NUMBER", CsvCell::number).value("TIME", CsvCell::time);
-    nb::list marks;
-    for (const std::string_view mark : MISSING_MARKS) marks.append(nb::str(mark.data(), mark.size()));
-    m.attr("MISSING_MARKS") = marks;
+    nb::list words;
+    for (const std::string_view word : MISSING_WORDS) words.append(nb::str(word.data(), word.size()));
+    m.attr("MISSING_WORDS") = words;
     m.def(
         "csv_lines",
-        [](nb::bytes text, u64 most, bool last, char delimiter, char quote) {
-            const auto found = CsvTable(delimiter, quote).whole_lines({text.c_str(), text.size()}, most, last);
+        [](nb::bytes text, u64 most, bool last, char delimiter, char quote, bool skip_space) {
+            CsvTable table(delimiter, quote, skip_space);
+            const auto found = table.whole_lines({text.c_str(), text.size()}, most, last);
             return nb::make_tuple(found.rows, found.bytes);
         },
-        nb::arg("text"), nb::arg("most"), nb::arg("last"), nb::arg("delimiter"), nb::arg("quote"));
+        nb::arg("text"), nb::arg("most"), nb::arg("last"), nb::arg("delimiter"), nb::arg("quote"),
+        nb::arg("skip_space"));
     nb::class_<PythonEncoder>(m, "RecordEncoder")
         .def(nb::init<nb::handle, nb::list, nb::callable>(), nb::arg("format"), nb::arg("columns"),
              nb::arg("convert"))
@@ -130,7 +132,7 @@ void bind_encode(nb::module_ &m) {
         .def("read_rows", &PythonEncoder::read_rows, nb::arg("rows"))
         .def("read_columns", &PythonEncoder::read_columns, nb::arg("columns"), nb::arg("rows"))
         .def("read_csv", &PythonEncoder::read_csv, nb::arg("text"), nb::arg("order"), nb::arg("rows"),
-             nb::arg("delimiter"), nb::arg("quote"))
+             nb::arg("delimiter"), nb::arg("quote"), nb::arg("skip_space"))
         .def("encode", &PythonEncoder::encode, nb::arg("first"), nb::arg("count"))
         .def("encode_chosen", &PythonEncoder::encode_chosen, nb::arg("rows"))
         .def("clear", &PythonEncoder::clear)

@@ -5,13 +5,11 @@
 
 #include "decode/csv_text.h"
 #include "decode/decimal_text.h"
+#include "decode/missing_words.h"
 #include "decode/row_table.h"
 #include "decode/time_text.h"
 
 namespace st {
-
-// What files write for a number or a time that is missing: R's and SQL's words, and that of UCI's data sets.
-inline constexpr std::string_view MISSING_MARKS[] = {"NA", "NULL", "null", "\\N", "?"};
 
 // What a cell of a line is read as.
 enum class CsvCell : u8 { text, number, time };   // time: a number, or ISO 8601 (UTC where it tells no zone) → ms
@@ -26,7 +24,7 @@ class CsvTable {
         u64 rows, bytes;
     };
 
-    CsvTable(char delimiter, char quote) : csv_(delimiter, quote), delimiter_(delimiter) {}
+    CsvTable(char delimiter, char quote, bool skip_space) : csv_(delimiter, quote, skip_space), delimiter_(delimiter) {}
 
     // How many whole lines the text begins with, and where they end. `last`: nothing comes behind the text.
     Lines whole_lines(std::string_view text, u64 most, bool last) {
@@ -110,28 +108,20 @@ class CsvTable {
         table.columns[column].given = true;
         Cell &to = table.cell(column, row);
         if (text.empty()) return;
-        if (is != CsvCell::text && (read_number(text, to) || is_missing(trimmed(text)))) return;
+        if (is != CsvCell::text && read_number(text, to)) return;
         i64 ms;
-        if (is == CsvCell::time && utc_.parse(trimmed(text), ms)) {
+        if (is == CsvCell::time && utc_.parse(without_spaces(text), ms)) {
             to.kind = CellKind::integer;
             to.flag = ms < 0;
             to.magnitude = ms < 0 ? 0 - static_cast<u64>(ms) : static_cast<u64>(ms);
             return;
         }
+        const Kind *const kind = table.columns[column].plan.kind.get();
+        if (kind && kind->is_missing_word(text)) return;
         to.kind = CellKind::text;
         to.letters_at = table.letters.size();
         to.size = static_cast<u32>(text.size());
         table.letters += text;
-    }
-
-    static std::string_view trimmed(std::string_view text) {
-        while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-        while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-        return text;
-    }
-
-    static bool is_missing(std::string_view text) {
-        return std::find(std::begin(MISSING_MARKS), std::end(MISSING_MARKS), text) != std::end(MISSING_MARKS);
     }
 
     static bool read_number(std::string_view text, Cell &to) {

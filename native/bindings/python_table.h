@@ -279,7 +279,11 @@ class PythonTable {
             if (!std::isinf(value)) cell(CellKind::number).number = value;
             else if (named()) wrong(shown_number(value));
         }
-        void text(std::string_view text) { letters(CellKind::text, text); }
+        void text(std::string_view text) {
+            const Kind *const kind = self.table.columns[column].plan.kind.get();
+            if (kind && kind->is_missing_word(text)) missing();
+            else letters(CellKind::text, text);
+        }
         void bytes(std::string_view raw) {
             const PlanColumn &plan = self.table.columns[column].plan;
             const bool takes_text = !plan.kind || plan.kind->takes_text();   // without a kind: the key

@@ -27,12 +27,14 @@ struct CsvStop {
 
 class CsvText {
   public:
-    CsvText(char delimiter, char quote) : stop_{delimiter}, quote_(quote) {}
+    // `skip_space`: spaces before a cell are none of it.
+    CsvText(char delimiter, char quote, bool skip_space = false)
+        : stop_{delimiter}, quote_(quote), skip_space_(skip_space) {}
 
     // A byte order mark is none of the text.
     void load(const char *bytes, u64 size) {
         copy_.load(bytes, size, '\n');
-        begin_ = copy_.begin() + (size >= 3 && std::memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
+        begin_ = copy_.begin() + (size >= 3 && std::memcmp(bytes, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0);
     }
 
     const char *begin() const { return begin_; }
@@ -49,6 +51,7 @@ class CsvText {
     // The cell at p, without its quotes; returns what ends it, nullptr where its quote is never closed, as problem()
     // says. `bad`: why it is not usable, else nullptr. The view holds until the next call.
     const char *cell(const char *p, std::string_view &text, const char *&bad) {
+        while (skip_space_ && *p == ' ') ++p;
         if (*p == quote_ && p < end()) return quoted(p + 1, text, bad);
         const char *const start = p;
         bool high = false;
@@ -108,6 +111,7 @@ class CsvText {
     PaddedCopy copy_;
     CsvStop stop_;
     char quote_;
+    bool skip_space_;
     const char *begin_ = nullptr;
     std::string letters_, problem_;
 };

@@ -12,6 +12,7 @@ struct GivenCell {
     f64 real = 0;
     std::string_view letters = {};
     const TimeUnit *unit = nullptr;
+    const Kind *of_kind = nullptr;
     const RowTable *table = nullptr;
     const Cell *elements = nullptr;   // of a list
 
@@ -19,6 +20,7 @@ struct GivenCell {
         GivenCell given;
         const Kind *kind = table.columns[column].plan.kind.get();
         given.unit = kind ? kind->time_unit() : nullptr;
+        given.of_kind = kind;
         table.read(column, row, given);
         if (given.kind == CellKind::text && given.letters.empty() && kind) given.missing();
         return given;
@@ -72,7 +74,9 @@ struct GivenCell {
     std::string words() const {
         if (kind == CellKind::text) return std::string(letters);
         if (kind == CellKind::number && is_exact_whole(real)) return std::to_string(static_cast<i64>(real));
-        return shown();
+        std::string text = shown();
+        if (kind == CellKind::number) put_point(text, of_kind);
+        return text;
     }
 };
 

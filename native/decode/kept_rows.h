@@ -142,7 +142,7 @@ class KeepingKind final : public Kind {
         u64 whole;
         bool negative;
         f64 value;
-        if (!inner_ || inner_->is_text()) rows_.letters(to_, CellKind::text, utf8);
+        if (!inner_ || inner_->is_text() || !inner_->reads_points()) rows_.letters(to_, CellKind::text, utf8);
         else if (parse_whole(utf8, whole, negative)) rows_.integer(to_, whole, negative && whole);
         else if (parse_decimal(utf8, value)) rows_.number(to_, value);
         else rows_.letters(to_, CellKind::text, utf8);
@@ -187,6 +187,8 @@ class KeepingKind final : public Kind {
     bool is_text() const override { return inner_ && inner_->is_text(); }
     bool takes_text() const override { return !inner_ || inner_->takes_text(); }
     bool takes_bytes() const override { return !inner_ || inner_->takes_bytes(); }
+    bool is_missing_word(std::string_view utf8) const override { return inner_ && inner_->is_missing_word(utf8); }
+    bool reads_points() const override { return !inner_ || inner_->reads_points(); }
     bool takes_names() const override { return !inner_ || inner_->takes_names(); }
     bool refuses_text() const override { return inner_ && inner_->refuses_text(); }
     const TextHasher *hasher() const override { return inner_ ? inner_->hasher() : nullptr; }

@@ -67,6 +67,10 @@ class Kind {
     virtual void text(RowWriter &row, u32 c, std::string_view utf8) const;   // never empty
     // The same in a format that has nothing but texts, where a number is one too.
     virtual void written(RowWriter &row, u32 c, std::string_view utf8) const { text(row, c, utf8); }
+    // Of texts that are no value: whether one stands for a missing cell.
+    virtual bool is_missing_word(std::string_view) const { return false; }
+    // Whether a plain number's text is that number: not where a comma stands before the fraction.
+    virtual bool reads_points() const { return true; }
     virtual void hashed(RowWriter &row, u32 c, const TextHash &hash) const;
     virtual void bytes(RowWriter &row, u32 c, std::string_view raw) const;
 
@@ -125,6 +129,11 @@ class Kind {
 
 // A kind by its file's stem. Throws std::invalid_argument for a name no kind has. `column`: its name.
 std::unique_ptr<Kind> make_kind(const std::string &kind, const std::string &column, const Options &options);
+
+// Puts before the fraction of a number's text what stands there in texts of the kind.
+inline void put_point(std::string &digits, const Kind *kind) {
+    if (const u64 at = digits.find('.'); kind && !kind->reads_points() && at != digits.npos) digits[at] = ',';
+}
 
 std::vector<std::string> column_kinds();   // the names make_kind() knows, in alphabetical order
 

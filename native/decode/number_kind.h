@@ -1,35 +1,48 @@
 // Kinds whose cells are numbers, which may be written as text where the column says so.
 #pragma once
-#include "decode/decimal_text.h"
+#include "decode/amount_text.h"
 #include "decode/float_span.h"
+#include "decode/missing_words.h"
 #include "decode/row_writer.h"
 
 namespace st {
 
 class NumberKind : public Kind {
   public:
-    explicit NumberKind(const Options &options) : parses_(!options.get<std::string>("parse").empty()) {}
+    explicit NumberKind(const Options &options) : missing_words_(options), point_(point_of(options)) {
+        const auto parse = options.get<std::string>("parse");
+        parses_ = point_ || parse == "decimal";
+    }
 
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
         f64 value;
-        if (parses_ && parse_decimal(utf8, value)) number(row, c, value);
-        else row.wrong(c, quoted(utf8));
+        if (parses_ && read(utf8, value)) number(row, c, value);
+        else no_number(row, c, utf8);
     }
     void written(RowWriter &row, u32 c, std::string_view utf8) const override {
         f64 value;
-        if (parse_decimal(utf8, value)) number(row, c, value);
-        else row.wrong(c, quoted(utf8));
+        if (read(utf8, value)) number(row, c, value);
+        else no_number(row, c, utf8);
     }
     bool takes_text() const override { return parses_; }
+    bool is_missing_word(std::string_view utf8) const override { return has_words() && missing_words_.has(utf8); }
+    bool reads_points() const override { return point_ != ','; }
 
   protected:
+    // Whether words stand for a missing cell; not where they may be names.
+    virtual bool has_words() const { return true; }
+
+    bool read(std::string_view utf8, f64 &value) const {
+        return point_ ? parse_amount(utf8, point_, value) : parse_decimal(utf8, value);
+    }
+
     // Texts into float32 columns of a slot; false where one is no number, or does not fit.
     template <class Fits>
-    static bool put_decimals(const std::string_view *texts, RowBlock &rows, Place place, Fits fits) {
+    bool put_decimals(const std::string_view *texts, RowBlock &rows, Place place, Fits fits) const {
         u8 *to = rows.at(place);
         for (u32 i = 0; i < rows.count; ++i, to += rows.stride(place)) {
             f64 exact;
-            if (!parse_decimal(texts[i], exact) || !fits(exact)) return false;
+            if (!read(texts[i], exact) || !fits(exact)) return false;
             const f32 value = static_cast<f32>(exact);
             std::memcpy(to, &value, 4);
         }
@@ -37,7 +50,21 @@ class NumberKind : public Kind {
     }
     static bool rounds_to_float(f64 value) { return fits_float(static_cast<f32>(value)); }
 
-    const bool parses_;
+    bool parses_;
+
+  private:
+    // Before the fraction of an amount; 0 of a decimal.
+    static char point_of(const Options &options) {
+        const auto parse = options.get<std::string>("parse");
+        return parse == "amount" ? '.' : parse == "decimal_comma" ? ',' : char{0};
+    }
+    void no_number(RowWriter &row, u32 c, std::string_view utf8) const {
+        if (is_missing_word(utf8)) row.missing(c, quoted(utf8));
+        else row.wrong(c, quoted(utf8));
+    }
+
+    const MissingWords missing_words_;
+    const char point_;
 };
 
 }  // namespace st

@@ -332,9 +332,11 @@ class PackedValues {
         }
         void fraction(f64 value) {
             if (!plan.kind || !plan.kind->is_float()) self.wrong(i, shown_number(value));
-            char digits[32];
-            const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17).ptr;
-            of_word({digits, static_cast<u64>(end - digits)});
+            char buffer[32];
+            const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 17).ptr;
+            std::string digits(buffer, end);
+            put_point(digits, plan.kind.get());
+            of_word(digits);
         }
         // What is no text in a column of text: its words, where the column takes words.
         void of_word(std::string_view word) { self.texts_.add(word); }

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "decode/decode_plan.h"
 #include "decode/decoder.h"
+#include "decode/missing_cells.h"
 #include "decode/ragged_rows.h"
 #include "decode/row_transforms.h"
 
@@ -74,11 +74,11 @@ class RowWriter {
     const std::string &reason() const { return reason_; }
     const DecodePlan &plan() const { return *plan_; }
 
-    // Cells, by what they are in a record. Those of a column that is passed over are.
+    // Cells, by what they are in a record. Those of a column that is passed over are. NaN is a missing cell.
     void number(u32 c, f64 value) {
         const f32 rounded = static_cast<f32>(value);
-        if (float_at_[c] != NO_FLOAT && fits_float(rounded)) [[likely]]
-            return put_number(c, float_at_[c], rounded);
+        if (float_at_[c] != NO_FLOAT && fits_float(rounded)) [[likely]] return put_number(c, float_at_[c], rounded);
+        if (std::isnan(value)) [[unlikely]] return missing(c, shown_number(value));
         if (const Kind *kind = columns_[c].kind.get()) kind->number(*this, c, value);
     }
     void integer(u32 c, u64 magnitude, bool negative) {   // a whole number, exact up to 64 bits
@@ -117,6 +117,7 @@ class RowWriter {
         seen_[c] = 0;
         if (watch_) [[unlikely]] watch_->missing(c);
     }
+    void missing(u32 c, std::string got) { missing(c), missing_.add(stamp_, c, std::move(got)); }
     void missing(const std::vector<u32> &columns) {
         for (const u32 c : columns) missing(c);
     }
@@ -142,8 +143,7 @@ class RowWriter {
     u64 taken() const { return taken_; }         // of them, or of their parts, by put_element() and take_part()
     u32 parts() const { return parts_; }         // of the element at hand, which is no pair where there is none
 
-    // Where in its row a plain float column lies: for put_number(), which takes any value below 1e15 without a look.
-    // NO_FLOAT for all other columns and NO_COLUMN.
+    // Where in its row a plain float column lies: for put_number() of any value below 1e15. Else NO_FLOAT.
     u32 number_place(i32 c) const { return c < 0 ? NO_FLOAT : float_at_[c]; }
 
     void put_number(u32 c, u32 place, f64 value) {
@@ -160,8 +160,7 @@ class RowWriter {
         return true;
     }
 
-    // Column c and those behind it as long as they are plain numbers, at most `most`, and value_at(i, value) gives the
-    // i-th of them (true) and it fits float32. How many were written.
+    // Column c and those behind it, at most `most`, as long as value_at(i, value) gives them: how many were.
     template <class ValueAt>
     u64 put_run(i32 c, u64 most, ValueAt value_at) {
         const u64 run = c < 0 ? 0 : std::min<u64>(float_run_[static_cast<u32>(c)], most);
@@ -354,7 +353,7 @@ class RowWriter {
             return RowEnd::filtered;
         }
         if (letter == NO_COLUMN) return RowEnd::trained;
-        fail(letter, std::string("expected ") + columns_[letter].expected() + ", got nothing (missing)");
+        fail(letter, std::string("expected ") + columns_[letter].expected() + ", got " + missing_.got(stamp_, letter));
         return RowEnd::dead;
     }
 
@@ -371,6 +370,7 @@ class RowWriter {
     std::vector<u32> wanted_;   // all bits of a column that is not passed over
     std::vector<u32> awaited_;  // the same of those that no transform makes
     u32 stamp_ = 0;
+    MissingCells missing_;
     std::vector<u8 *> row_;       // of each block, and one more
     u8 *floats_ = nullptr;        // of the block of plain floats
     u8 *slot_ = nullptr;

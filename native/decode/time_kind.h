@@ -4,6 +4,7 @@
 
 #include "decode/column_span.h"
 #include "decode/decimal_text.h"
+#include "decode/missing_words.h"
 #include "decode/row_writer.h"
 #include "decode/time_text.h"
 
@@ -12,7 +13,7 @@ namespace st {
 class TimeKind : public Kind {
   public:
     TimeKind(const std::string &column, const Options &options)
-        : missing_ms_(static_cast<i64>(options.number("missing_value", -1))) {
+        : missing_ms_(static_cast<i64>(options.number("missing_value", -1))), missing_words_(options) {
         const std::vector<i64> unit = options.get<std::vector<i64>>("unit", {1, 1});
         if (unit.size() != 2 || unit[1] < 1)
             throw std::invalid_argument(column + ": a unit's divisor must be at least 1");
@@ -46,7 +47,7 @@ class TimeKind : public Kind {
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
         i64 ms;
         if (text_ && text_->parse(utf8, ms)) put(row, c, ms);
-        else row.wrong(c, quoted(utf8));
+        else no_time(row, c, utf8);
     }
     void written(RowWriter &row, u32 c, std::string_view utf8) const override {
         i64 ms;
@@ -56,9 +57,13 @@ class TimeKind : public Kind {
         if (text_ && text_->parse(utf8, ms)) put(row, c, ms);
         else if (parse_whole(utf8, whole, negative)) integer(row, c, whole, negative);
         else if (parse_decimal(utf8, value)) number(row, c, value);
-        else row.wrong(c, quoted(utf8));
+        else no_time(row, c, utf8);
     }
     bool takes_text() const override { return text_.has_value(); }
+    bool is_missing_word(std::string_view utf8) const override {
+        i64 ms;
+        return missing_words_.has(utf8) && !(text_ && text_->parse(utf8, ms));
+    }
     void stand_in(RowWriter &row, u32 c) const override { put(row, c, missing_ms_); }
 
     bool takes_spans(CellType type) const override {
@@ -108,6 +113,11 @@ class TimeKind : public Kind {
     i64 missing_ms_;
 
   private:
+    void no_time(RowWriter &row, u32 c, std::string_view utf8) const {
+        if (missing_words_.has(utf8)) row.missing(c, quoted(utf8));
+        else row.wrong(c, quoted(utf8));
+    }
+
     static bool is_moment(i64 count, TimeUnit unit, i64 &ms) {
         const __int128 scaled = static_cast<__int128>(count) * unit.numerator;
         const __int128 found = scaled / unit.divisor - (scaled < 0 && scaled % unit.divisor);
@@ -121,6 +131,7 @@ class TimeKind : public Kind {
     }
     i64 floor_of(i64 time) const { return time / unit_.divisor - (time < 0 && time % unit_.divisor); }
 
+    const MissingWords missing_words_;
     TimeUnit unit_ = {1, 1};
     std::string expected_ = "number (a time)";
     std::optional<TimeText> text_;

@@ -8,6 +8,8 @@
 
 namespace st {
 
+inline constexpr char BYTE_ORDER_MARK[] = "\xef\xbb\xbf";
+
 inline bool is_ascii(std::string_view text) {
     const char *p = text.data(), *const end = p + text.size();
     u64 all = 0;

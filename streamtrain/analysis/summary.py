@@ -14,6 +14,7 @@ from streamtrain.columns.column import Column
 from streamtrain.columns.formats import parse
 from streamtrain.columns.kinds import FEATURE
 from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
+from streamtrain.columns.kinds.parsed import ONE_TEXT
 from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.transforms.transform import NUMBER, TEXT, TIME
@@ -181,7 +182,8 @@ def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
         holds[name] = made[0]
         if made[0] != TEXT and made[0] != LIST and made[1].get("kind") != "vector":
             transforms.append((_MISSING + name, {"is_missing": name}))
-    return Schema(tuple(columns), "mean_squared_error", transforms=tuple(transforms)), holds
+    words = job.schema.missing_words
+    return Schema(tuple(columns), "mean_squared_error", transforms=tuple(transforms), missing_words=words), holds
 
 
 def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[str, Any]] | None:
@@ -199,8 +201,9 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
         return NUMBER, {**kept, "kind": "vector", "size": column.size, "missing": float(_NO_NUMBER)}
     if column.entry.time_unit(column) is not None:
         return TIME, {**kept, "kind": "time"}
-    if column.entry.is_text(column) or column.entry.takes_names(column):
-        kept.pop("parse", None)
+    if column.entry.is_text(column) or column.entry.takes_names(column) or kept.get("parse") in ONE_TEXT:
+        if kept.get("parse") not in ONE_TEXT:
+            kept.pop("parse", None)
         return TEXT, {**kept, "kind": "category", "vocabulary": {"capacity": 1}, "missing": ""}  # its whole hash
     if form != "value" or not column.entry.is_numeric(column):
         return None

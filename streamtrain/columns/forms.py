@@ -44,6 +44,11 @@ class CsvText(NamedTuple):
     order: tuple[tuple[int, _native.CsvCell], ...]
     delimiter: str
     quote: str
+    skip_space: bool  # spaces before a cell are none of it
+
+    def whole_lines(self, most: int) -> tuple[int, int]:
+        """(how many of the lines there are, up to `most`, and their bytes)"""
+        return _native.csv_lines(self.text, most, True, self.delimiter, self.quote, self.skip_space)
 
 
 class FileRows(NamedTuple):
@@ -72,7 +77,7 @@ class FileRows(NamedTuple):
     @staticmethod
     def _before(rows: CsvText, row: int) -> tuple[int, int]:
         """Bytes and line breaks before a row."""
-        at = _native.csv_lines(rows.text, row, True, rows.delimiter, rows.quote)[1] if row else 0
+        at = rows.whole_lines(row)[1] if row else 0
         return at, rows.text.count(b"\n", 0, at)
 
     def where(self, row: int) -> str:

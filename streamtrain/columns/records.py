@@ -104,7 +104,9 @@ class Records:
             by_name = not isinstance(block, list)
             try:
                 if isinstance(block, CsvText):
-                    self._encoder.read_csv(block.text, block.order, block.rows, block.delimiter, block.quote)
+                    self._encoder.read_csv(
+                        block.text, block.order, block.rows, block.delimiter, block.quote, block.skip_space
+                    )
                     count = block.rows
                 elif isinstance(block, Columns):
                     named = {name: self._cells(name, cells) for name, cells in block.named.items()}

@@ -83,7 +83,8 @@ def holds_columns(schema: Schema, row: Pairs) -> bool:
 def _turned(schema: Schema, columns: Pairs, broken: str | None) -> RecordRows:
     """Columns as rows, nested by their paths; one that the job ignores is in them where it has a cell for each row."""
     used = schema.record_names
-    lists = {str(name): values for name, values in columns if values is not None}
+    last = {str(name): values for name, values in columns}  # of a column given twice
+    lists = {name: values for name, values in last.items() if values is not None}
     lengths = {len(values) if type(values) is list else -1 for name, values in lists.items() if name in used}
     if len(lengths) > 1 or -1 in lengths:
         return RecordRows([], broken or "columns of different lengths")

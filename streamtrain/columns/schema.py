@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from streamtrain.columns.kinds import FEATURE, kinds, roles
 from streamtrain.columns.kinds.kind import KEEP, SKIP, SKIP_HEAD, Block
 from streamtrain.columns.labels import Labels
 from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, expanded
+from streamtrain.columns.missing_words import native_words
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
 from streamtrain.columns.pipeline import Pipeline
@@ -42,6 +43,7 @@ class Schema:
     transforms: tuple[tuple[str, Table], ...] = field(default=(), hash=False)  # in written order
     where: str | None = None  # the condition of the rows that are not left out
     head_losses: tuple[tuple[str, str], ...] = ()  # of several labels, by their columns; `loss` is "" then
+    missing_words: tuple[str, ...] = ()  # that stand for a missing number or time, beside the usual ones
 
     @classmethod
     def from_columns(
@@ -51,6 +53,7 @@ class Schema:
         transforms: Mapping[str, Table] | None = None,
         where: str | None = None,
         head_losses: Mapping[str, str] | None = None,
+        missing_words: Sequence[str] = (),
     ) -> Schema:
         """Compiles [columns] and [transforms]; `head_losses`: the loss of each label, where they have heads. Raises
         UserMistake with every problem, one a line, each beginning with its column, transform or head."""
@@ -73,7 +76,7 @@ class Schema:
         except MakingError as error:
             problems.append(f"transforms.{error}")
         heads = tuple(sorted((head_losses or {}).items()))
-        schema = cls(tuple(found), "" if heads else loss, transforms=tuple(made), where=where, head_losses=heads)
+        schema = cls(tuple(found), "" if heads else loss, False, tuple(made), where, heads, tuple(missing_words))
         problems += schema.problems() if not problems else []
         if problems:
             raise UserMistake("\n".join(problems))
@@ -305,6 +308,8 @@ class Schema:
             given["where"] = self.where
         if self.head_losses:
             given["heads"] = [list(each) for each in self.head_losses]
+        if self.missing_words:
+            given["missing_words"] = list(self.missing_words)
         return {"columns": columns, "loss": self.loss, **given}
 
     @classmethod
@@ -323,11 +328,10 @@ class Schema:
             if not all(isinstance(name, str) and name for name, _ in transforms) or not isinstance(where, str | None):
                 raise TypeError(f"transforms {[name for name, _ in transforms]}, where {where!r}")
             heads = tuple((str(name), str(loss)) for name, loss in given.get("heads", ()))
-            schema = cls(pairs, given["loss"], bool(given.get("requests", False)), transforms, where, heads)
+            words = tuple(map(str, given.get("missing_words", ())))
+            schema = cls(pairs, given["loss"], bool(given.get("requests", False)), transforms, where, heads, words)
         except (KeyError, TypeError, ValidationError) as error:
-            raise UserMistake(
-                f"schema: expected columns and a loss as Schema.to_dict gives them, got {error}"
-            ) from None
+            raise UserMistake(f"schema: expected columns and a loss as to_dict() gives them, got {error}") from None
         if problems := schema.problems():
             raise UserMistake("\n".join(problems))
         return schema
@@ -356,7 +360,7 @@ class Schema:
             return {"name": name, "kind": None, **where}
         kind, missing = column.entry, self.missing(column)
         loss = self.labelled.loss_of(name)
-        options = kind.native_options(column, loss)
+        options = kind.native_options(column, loss) | native_words(column, self.missing_words)
         if missing in ("value", SKIP_HEAD):
             options["missing_value"] = kind.stand_in(column, loss)
         if (cell := self._pipeline.cell(name)) is not None:
@@ -376,8 +380,8 @@ class Schema:
             return {"name": name, "kind": None, "is_made": True}
         kind, missing = column.entry, self.missing(column)
         loss = self.labelled.loss_of(name)
-        options = kind.native_options(column, loss) | ({"is_bucket": True} if made.is_bucket else {})
-        options |= {} if made.feeds is None else {"apart": True}
+        options = kind.native_options(column, loss) | native_words(column, self.missing_words)
+        options |= ({"is_bucket": True} if made.is_bucket else {}) | ({} if made.feeds is None else {"apart": True})
         if missing in ("value", SKIP_HEAD):
             options["missing_value"] = column.missing if made.is_bucket else kind.stand_in(column, loss)
         told = {"kind": _stem(kind), "missing": missing, "blocks": self._places(made), "options": options}
@@ -386,10 +390,9 @@ class Schema:
 
 def _told(held: Held) -> dict[str, Any]:
     """As the engine takes it."""
-    told = {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed,
-            **initializers.told(held.init)}  # fmt: skip
-    return {**told, "settings": {name: list(each) if isinstance(each, tuple) else each
-                                 for name, each in held.settings.items()}}  # fmt: skip
+    settings = {name: list(each) if isinstance(each, tuple) else each for name, each in held.settings.items()}
+    return {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed,
+            **initializers.told(held.init), "settings": settings}  # fmt: skip
 
 
 def _stem(kind: Any) -> str:

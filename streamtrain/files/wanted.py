@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain import _native
 from streamtrain._native import CsvCell
+from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
 from streamtrain.columns.paths import cell_at, nested
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
 Row = dict[str, Any]
-_MISSING = frozenset(_native.MISSING_MARKS)
 _ZONED = re.compile(r"(.*:\d\d(?:[.,]\d+)?) ?(UTC|GMT|Z|[+-]\d\d(?::?\d\d)?)", re.IGNORECASE | re.ASCII)
 
 
@@ -46,19 +45,11 @@ def iso_ms(value: Any) -> int | None:
     return None
 
 
-def is_missing(cell: Any) -> bool:
-    """Whether it is a text that files write where a number or a time is missing."""
-    return isinstance(cell, str) and cell.strip() in _MISSING
-
-
 def number_of(cell: Any) -> Any:
-    """A number for a text that is one, None for one that says it is missing; anything else stays, and is answered by
-    a dead letter."""
+    """A number for a text that is one; anything else stays: a word for a missing one, or what is a dead letter."""
     if not isinstance(cell, str):
         return cell
     text = cell.strip()
-    if text in _MISSING:
-        return None
     if not text.isascii() or "_" in text:  # which Python's numbers may have
         return cell
     if text.isdecimal():
@@ -79,7 +70,8 @@ class Wanted:
             name: column for name, column in schema.columns if label or not column.entry.decoded or name in asked
         }
         self.columns = columns
-        self.numbers = {name for name, column in columns.items() if column.entry.is_numeric(column)}
+        self.numbers = {name for name, column in columns.items()
+                        if column.entry.is_numeric(column) and column.parse != DECIMAL_COMMA}  # fmt: skip
         self.times = {name for name, column in columns.items()
                       if column.entry.time_unit(column) == (1, 1) and not column.entry.takes_text(column)}  # fmt: skip
         self.paths, self.lists = schema.paths, schema.lists
@@ -115,7 +107,7 @@ class Wanted:
             found = {**found, **{name: number_of(found[name]) for name in texts}}
         for name in self.times & found.keys():
             moment = iso_ms(found[name])
-            if type(found[name]) is not int and (moment is not None or is_missing(found[name])):
+            if type(found[name]) is not int and moment is not None:
                 found = {**found, name: moment}
         return nested(found, self.paths) if self.paths else found
 

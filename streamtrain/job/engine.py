@@ -23,7 +23,10 @@ def schema_of(file: JobFile) -> Schema:
         of_records |= formats.of_columns(file.records.named)
     columns = {name: _with(column, of_records) for name, column in file.columns.items()}
     heads = {name: head.loss.name for name, head in file.model.heads.items()}
-    return Schema.from_columns(columns, file.model.loss.name, file.transforms, file.records.where, heads)
+    records = file.records
+    return Schema.from_columns(
+        columns, file.model.loss.name, file.transforms, records.where, heads, records.missing_words
+    )
 
 
 def _with(column: Column, of_records: Mapping[str, Any]) -> Column:

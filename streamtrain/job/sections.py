@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from streamtrain import _native
 from streamtrain.columns import formats
+from streamtrain.columns.kinds.parsed import is_value
 from streamtrain.compute import averagings, backends, losses, optimizers, options, schedules
 from streamtrain.compute.early_stopping import Conditions, judged_by
 from streamtrain.job.affinity import OFF, Affinity
@@ -60,6 +61,13 @@ class Records(Section):
             "filtered. Requests are answered whatever it says"
         ),
     )
+    missing_words: list[str] = Field(
+        default=[],
+        description=(
+            "texts that stand for a missing cell in columns of numbers and times, beside the usual ones such as NA, "
+            "nan, null and -; none that is a number"
+        ),
+    )
     max_decoded_bytes: Annotated[int, Size(1)] = Field(
         default=64 * 2**20, description="bytes of the largest picture, decoded: what says it is larger is a dead letter"
     )
@@ -70,6 +78,15 @@ class Records(Section):
         le=1,
         description="share of dead-lettered rows above which training stops, per window, from 1,000 rows on",
     )
+
+    @field_validator("missing_words")
+    @classmethod
+    def _are_words(cls, given: list[str]) -> list[str]:
+        for word in given:
+            if not word or word != word.strip(" ") or is_value(word):
+                expected = "texts without spaces around them that are no number and no word for true or false"
+                raise PydanticCustomError("section", "{expected}", {"expected": expected})
+        return given
 
     @property
     def named(self) -> dict[str, Any]:

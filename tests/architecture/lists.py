@@ -66,7 +66,6 @@ ALLOWED = {
     "tests/columns": {
         "json, msgpack": _LIBRARY,
         "number, category": "the kinds that drawn tables read",
-        "number, decimal, category, text": "the kinds whose cells may come from a message",
         "number, number, category": "the arguments of a drawn transform",
         "time, moment, weight, key": "the kinds of which a job has one column",
         "json, msgpack, packed": "the formats whose columns have paths, with their libraries",

@@ -143,7 +143,7 @@ def records(seed: int) -> Iterator[bytes | None]:
     def row() -> dict[str, object]:
         found = next(source)
         if chance.random() < 0.01:
-            found["x1"] = "n/a"  # a dead row
+            found["x1"] = "bad"  # a dead row
         if chance.random() < 0.01:
             del found["y"]  # filtered
         return found

@@ -60,7 +60,7 @@ ROWS = """\
 flight,delay,carrier,late,unused
 1,1.5,AA,1,x
 2,,UA,0,y
-1,n/a,"U,A",0,z
+1,bad,"U,A",0,z
 3,-3,,,
 """
 

@@ -29,7 +29,7 @@ def trained(trained_job: TrainedJob) -> Path:
 def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_path: Path) -> None:
     version = run("status", trained, "--json").document["snapshot"]["version"]
     rows = tmp_path / "new.csv"
-    rows.write_text("delay,carrier,late,flight\n50,A1,1,2\nn/a,A1,1,2\n,B2,0,1\n3,A1,,1\n-1e9,B2,0,1\n")
+    rows.write_text("delay,carrier,late,flight\n50,A1,1,2\nbad,A1,1,2\n,B2,0,1\n3,A1,,1\n-1e9,B2,0,1\n")
     told = {}
     for end in suffixes("Writer"):
         for snapshot in ([], ["--snapshot", version]):
@@ -38,7 +38,7 @@ def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_
             assert ended.code == 0, ended.err
             told = ended.document
             assert (told["rows_read"], told["rows_written"], told["left_out"], told["filtered"]) == (5, 3, 1, 1)
-    assert told["first_left_out"] == [f'{rows} row 1 at $.delay: expected number, got "n/a"']
+    assert told["first_left_out"] == [f'{rows} row 1 at $.delay: expected number, got "bad"']
     plain, made = np.load(tmp_path / "out0.npy"), np.load(tmp_path / "out2.npy")
     assert plain.dtype.names == ("delay", "carrier", "late") and plain["delay"].tolist() == [50, 0, -1e9]
     snapshot_ = run("snapshots", "get", trained, "-o", tmp_path / "model.safetensors", "--json")
@@ -77,7 +77,7 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
 
     letters = run("read", trained, "dead-letters", "--until-end", "--json").lines
     reasons = sorted(row["reason"] for letter in letters for row in letter["rows"])
-    assert reasons[:3] == ['expected number, got "n/a"'] * len(WRONG_ROWS) and len(reasons) == DEAD
+    assert reasons[:3] == ['expected number, got "bad"'] * len(WRONG_ROWS) and len(reasons) == DEAD
     rounds = run("read", trained, "rounds", "--until-end", "--json").lines
     assert sum(log["rows_trained"] for log in rounds) == TRAINED
     assert "rows trained" in run("read", trained, "rounds", "--until-end", "--limit", 1).out

@@ -178,14 +178,15 @@ CELLS = [
 
 
 def test_what_init_was_shown_decodes_under_the_job_it_wrote(run: Run, tmp_path: Path) -> None:
-    """Columns of cells as they come, of one kind, of two or of many, with and without keys that are absent."""
+    """Columns of cells as they come, of one kind, of two or of many, with and without keys that are absent, beside an
+    index without a name."""
     path, failed = tmp_path / "rows.jsonl", []
     for seed in range(40):
         drawn = random.Random(seed)
         columns = {f"c{at}": drawn.choices(CELLS, k=drawn.choice([1, 2, 2, 9])) for at in range(4)}
         rows = [
             {**{name: drawn.choice(cells) for name, cells in columns.items() if drawn.random() < 0.97},
-             "x": drawn.random(), "y": drawn.choice([0, 1])}
+             "": row, "x": drawn.random(), "y": drawn.choice([0, 1])}
             for row in range(30)
         ]  # fmt: skip
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -7,6 +7,7 @@ import csv
 import itertools
 import json
 import math
+import random
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -23,11 +25,12 @@ from streamtrain import _native
 from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
 from streamtrain.cli.first_job.sample import Sample
+from streamtrain.files.records import FileRecords
 from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
 from tests.cli.conftest import Run
 
-MARKS = _native.MISSING_MARKS
+MARKS = _native.MISSING_WORDS
 ROWS = range(40)
 LATE = [at % 2 for at in ROWS]
 X = [at * 7 % 11 + 0.5 for at in ROWS]
@@ -266,24 +269,85 @@ def test_texts_of_some_words_are_texts() -> None:
     Job.parse(text)
 
 
-@pytest.mark.parametrize("mark", MARKS)
-def test_marks_of_what_is_missing_make_no_texts_of_numbers(run: Run, tmp_path: Path, mark: str) -> None:
+def test_words_for_what_is_missing_make_no_texts_of_numbers(run: Run, tmp_path: Path) -> None:
+    """All of them in one file; of texts each is one."""
+    words = {at: mark for at, mark in zip(range(0, 1000, 5), MARKS, strict=False)}
+    rows = range(5 * len(MARKS))
     cells = {
-        "x": [mark if at % 5 == 0 else at * 7 % 11 + 0.5 for at in range(40)],
-        "when": [mark if at % 5 == 0 else f"2026-01-{1 + at % 28:02}" for at in range(40)],
-        "word": [mark if at % 5 == 0 else "ab"[at % 2] for at in range(40)],
-        "late": [mark if at % 5 == 0 else at % 2 for at in range(40)],
+        "x": [words.get(at, at * 7 % 11 + 0.5) for at in rows],
+        "when": [words.get(at, f"2026-01-{1 + at % 28:02}") for at in rows],
+        "word": [words.get(at, "ab"[at % 2]) for at in rows],
+        "late": [words.get(at, at % 2) for at in rows],
     }
-    path = tmp_path / "job.toml"
-    _, job = made(run, written(tmp_path, cells), "late", path)
+    path, sample = tmp_path / "job.toml", written(tmp_path, cells)
+    _, job = made(run, sample, "late", path)
     assert columns_of(path) == {
         "x": {"kind": "number", "standardize": True, "missing": 0},
         "when": {"role": "event_time", "unit": "ms", "missing": "skip"},
-        "word": CATEGORY,
+        "word": {"kind": "category", "vocabulary": {"capacity": 64}, "embed": 5},
         "late": {"role": "label", "missing": "skip"},
     }
-    row = Wanted(job.schema).row({name: str(column[0]) for name, column in cells.items()})
-    assert row == {"x": None, "when": None, "word": mark, "late": None}
+    found = job.plan().joined(job.plan().batches(FileRecords(job, [str(sample)])))
+    assert (found.count, found.filtered) == (4 * len(MARKS), len(MARKS)) and not found.left_out
+
+
+CHANCE = random.Random(5)
+# texts of a column by a number, the setting that reads them, and what they are
+WRITINGS: dict[str, tuple[Callable[[float], str], str, Callable[[float], float]]] = {
+    "money": (lambda x: f"{'-' * (x < 0)}${abs(x):,.2f}", "amount", lambda x: round(x, 2)),
+    "accounts": (lambda x: f"({-x:,.1f})" if x < 0 else f"{x:,.1f} EUR", "amount", lambda x: round(x, 1)),
+    "shares": (lambda x: f"{x:.1f} %", "amount", lambda x: round(x, 1)),
+    "commas": (lambda x: f"{x:.2f}".replace(".", ","), "decimal_comma", lambda x: round(x, 2)),
+    "german": (lambda x: f"{x:,.2f} €".translate(str.maketrans(",.", ".,")), "decimal_comma", lambda x: round(x, 2)),
+}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_numbers_as_people_write_them(run: Run, tmp_path: Path, delimiter: str) -> None:
+    """Each is the number it is, with words for missing ones between; whole thousands beside commas are thousands."""
+    numbers = [CHANCE.uniform(-1, 1) * 10 ** CHANCE.randint(0, 6) for _ in range(300)]
+    for name, (write, parse, value) in WRITINGS.items():
+        texts = [write(number) if at % 7 else CHANCE.choice(MARKS) for at, number in enumerate(numbers)]
+        whole = [f"{at * at * 11:,}".replace(",", "." if parse == "decimal_comma" else ",") for at in range(300)]
+        path, sample = tmp_path / f"{name}.toml", tmp_path / "sample.csv"
+        with sample.open("w", newline="") as file:
+            lines = zip(texts, whole, [at % 2 for at in range(300)], strict=True)
+            csv.writer(file, delimiter=delimiter).writerows([("x", "whole", "late"), *lines])
+        _, job = made(run, sample, "late", path)
+        assert [columns_of(path)[each].get("parse") for each in ("x", "whole")] == [parse, parse], name
+        found = job.plan().joined(job.plan().batches(FileRecords(job, [str(sample)])))
+        expected = [np.float32(value(number)) if at % 7 else 0 for at, number in enumerate(numbers)]
+        assert np.array_equal(found["x"], np.array(expected, np.float32)), name
+        assert np.array_equal(found["whole"], np.arange(300, dtype=np.float32) ** 2 * 11), name
+
+
+def test_texts_that_only_look_like_amounts(run: Run, tmp_path: Path) -> None:
+    few = {name: [word.format(100 + at % 7) for at in range(60)] for name, word in {
+        "course": "ABC {}", "phone": "555 {} 123", "code": "00{}", "range": "{} - 120", "version": "v{}.1",
+        "list": "{},x",
+    }.items()}  # fmt: skip
+    path = tmp_path / "job.toml"
+    _, job = made(run, written(tmp_path, {**few, "late": [at % 2 for at in range(60)]}), "late", path)
+    assert {name: column.get("parse") for name, column in columns_of(path).items()} == dict.fromkeys([*few, "late"])
+    assert {column.kind for _, column in job.schema.columns} == {"category", None}
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("true", "false"), ("TRUE", "FALSE")])
+def test_true_and_false_are_what_a_program_has(run: Run, tmp_path: Path, words: tuple[str, str]) -> None:
+    """As a category and as the label; whole floats that are ids, too."""
+    flags = [words[at * 7 % 11 % 2] for at in range(200)]
+    ids = [f"{3 * (at % 40)}.0" for at in range(200)]
+    path, sample = tmp_path / "job.toml", written(tmp_path, {"flag": flags, "user_id": ids, "late": flags[::-1]})
+    made(run, sample, "late", path)
+    assert {name: each.get("parse") for name, each in columns_of(path).items()} == {
+        "flag": "bool", "user_id": "number", "late": "bool",
+    }  # fmt: skip
+    job = Job.load(path)
+    asked = [{"flag": flag, "user_id": user, "late": flag} for flag in (words[0], True, "true", 1, "1.0", 1.0)
+             for user in ("3.0", 3, "3", 3.0)]  # fmt: skip
+    found = job.plan().transform(asked)
+    assert [len(set(map(int, found[name]))) for name in ("flag", "user_id", "late")] == [1, 1, 1]
+    assert set(found["late"]) == {1}
 
 
 def pictures(height: int, width: int) -> list[bytes]:

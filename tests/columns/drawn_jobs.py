@@ -17,6 +17,7 @@ from example_format import plain_formats
 from hypothesis import strategies as st
 from proto_schemas import proto
 
+from streamtrain import _native
 from streamtrain.columns.formats import Format, format_names, mistakes, needs_schema, record_format
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.columns.paths import nested, steps
@@ -55,6 +56,20 @@ words: Cells = st.one_of(
 )  # fmt: skip
 decimals: Cells = st.one_of(st.sampled_from(["1.5", " -2e3", "+.5", "007", "-0", "1e-400"]), numbers)
 times: Cells = st.one_of(st.integers(0, 2**41), st.sampled_from([-1, 1_790_000_000_123, 0, 7.75]))
+amounts: Cells = st.one_of(
+    st.builds(
+        "{}{}{}{}{}".format, st.sampled_from(["", "$", "-", "+€ ", "USD ", "(", " - US$"]), st.integers(0, 9999),
+        st.sampled_from(["", ",234", ".234", "'234", " 234", "\u00a0234", ",23,456"]),
+        st.sampled_from(["", ".5", ",5", "e2"]), st.sampled_from(["", " %", ")", " €", "EUR", "\u202f", "e"]),
+    ),
+    decimals,
+)  # fmt: skip
+flags: Cells = st.sampled_from(["True", "true", "1", "1.0", " yes", "F", "0", "off", True, False, 1, 0, 1.0, 0.0])
+codes: Cells = st.one_of(
+    st.sampled_from(["1.0", "1", " +1", "-0.0", "007", "1e3", True, 1.0, str(2**64), 2**64, "00" + "9" * 30]),
+    st.integers(-9, 9),
+)  # fmt: skip
+missing: Cells = st.sampled_from([*_native.MISSING_WORDS, " NA ", "  ", "gone", "NAN ", float("nan")])
 moments: Cells = st.sampled_from(["2026-11-22T02:10:00Z", "2026-11-22", "2024-02-29T23:59:60.5+01:30", "1969-12-31"])
 odd: Cells = st.sampled_from(
     ["", "n/a", "12", [], [1], ["a", 2], {}, {"a": 1}, [[1, 2.5]], [{"a": 1}], True, 0.5, -1, 1e39, 2**70,
@@ -74,6 +89,20 @@ spoken: Cells = st.lists(syllables, min_size=2, max_size=8).map("".join)
 KINDS: dict[str, Sort] = {
     "number": Sort(these(standardize=[None, True]), numbers, -1.5, (DOUBLE, FLOAT, WHOLE, TRUTH)),
     "decimal": Sort(these(parse=["decimal"]), decimals, 2.5, (TEXT, DOUBLE)),
+    "amount": Sort(these(parse=["amount"]), amounts, 2.5, (TEXT, DOUBLE)),
+    "comma": Sort(these(parse=["decimal_comma"]), amounts, 2.5, ()),  # slow encoders by a schema write a point
+    "flag": Sort(
+        these(kind=["category"], buckets=[1000], parse=["bool"], hash_bits=[None, 64]), flags, "none",
+        (TEXT, WHOLE, TRUTH),
+    ),
+    "code": Sort(
+        these(kind=["category"], buckets=[1000], parse=["number"]), codes, "none",
+        (TEXT, WHOLE, DOUBLE),
+    ),
+    "codes": Sort(
+        these(kind=["category"], buckets=[1000], parse=["number", "bool"], list=[True], most=[4]),
+        st.lists(st.one_of(codes, flags, missing, st.none()), max_size=4), "none", (TEXT, WHOLE), is_list=True,
+    ),
     "category": Sort(
         these(kind=["category"], buckets=[1000, 7], hash_bits=[None, 64]), words, "none", (TEXT, WHOLE, TRUTH)
     ),
@@ -100,7 +129,7 @@ KINDS: dict[str, Sort] = {
 ALONE = ("time", "moment", "weight", "key")  # of which a job has one
 
 seldom = st.sampled_from([False] * 11 + [True])
-TEXTS = ("decimal", "moment", "category", "text", "a class")
+TEXTS = ("decimal", "amount", "comma", "moment", "category", "text", "a class", "flag", "code", "a truth", "a code")
 yes_or_no: Cells = st.sampled_from([0, 1, True, 1.0])
 LABELS: dict[str, tuple[Sort, str]] = {
     "one of two": (Sort(these(), yes_or_no, 1, (WHOLE, DOUBLE, TRUTH)), "binary_cross_entropy"),
@@ -109,6 +138,15 @@ LABELS: dict[str, tuple[Sort, str]] = {
     "an index": (Sort(these(classes=[3]), st.integers(0, 2), 2, (WHOLE,)), "softmax_cross_entropy"),
     "a class": (
         Sort(these(classes=[["walk", "sit", "true"]]), st.sampled_from(["walk", "sit", "true", True]), "sit", (TEXT,)),
+        "softmax_cross_entropy",
+    ),
+    "a truth": (
+        Sort(these(parse=["bool"], classes=[None, ["true", "false"]]), flags, None, (TEXT, WHOLE, TRUTH)),
+        "binary_cross_entropy",
+    ),
+    "a code": (
+        Sort(these(parse=["number"], classes=[["1", "7", "-3"]]), st.sampled_from(["1.0", "007", -3, 7.0, True]), 7,
+             (TEXT, WHOLE)),
         "softmax_cross_entropy",
     ),
     "a class of two": (
@@ -158,10 +196,13 @@ class DrawnJob:
     is_request: bool
     fields: dict[str, tuple[str, str]]  # a column's type in Avro and in Protobuf
     kinds: dict[str, str]
+    words: tuple[str, ...] = ()  # that stand for a missing number or time
 
     @cached_property
     def schema(self) -> Schema:
-        schema = Schema.from_columns(self.columns, self.loss, self.transforms, self.where)
+        schema = Schema.from_columns(
+            self.columns, self.loss, self.transforms, self.where, missing_words=self.words
+        )
         return schema.for_requests() if self.is_request else schema
 
     @cached_property
@@ -262,7 +303,7 @@ def jobs(draw: Callable[..., Any], most_rows: int = 4) -> DrawnJob:
         sort = KINDS[kind]
         settings = _with_missing(draw, draw(sort.settings), sort)
         place = draw(st.sampled_from(["", "", "", "around", f"u.{name}", f"v[{'abcd'.index(name)}]"]))
-        if place == "around" and kind in ("number", "decimal", "category", "text"):
+        if place == "around" and kind in ("number", "decimal", "amount", "comma", "flag", "code", "category", "text"):
             source = draw(st.sampled_from(SOURCES))
             settings["from"] = source
             if kind == "number" and source in ("key", "headers.t"):
@@ -278,12 +319,15 @@ def jobs(draw: Callable[..., Any], most_rows: int = 4) -> DrawnJob:
     tables, where = _transforms(draw, columns, kinds)
     if not {*drawn} - {*ALONE} and not tables:
         columns["x"], cells["x"], kinds["x"], fields["x"] = {}, numbers, "number", DOUBLE
-    in_rows = {name: st.one_of(*[of] * 6, st.none(), odd) for name, of in cells.items() if "from" not in columns[name]}
+    in_rows = {
+        name: st.one_of(*[of] * 6, st.none(), odd, missing) for name, of in cells.items() if "from" not in columns[name]
+    }
     row = st.fixed_dictionaries({}, optional={"other": st.one_of(words, odd)})
     rows = draw(st.lists(st.tuples(st.fixed_dictionaries(in_rows), row).map(lambda two: {**two[0], **two[1]}),
                          min_size=1, max_size=most_rows))  # fmt: skip
     around = draw(st.sampled_from(AROUND)) if any("from" in column for column in columns.values()) else Around()
-    return DrawnJob(columns, loss, rows, tables, where, around, draw(seldom), fields, kinds)
+    own = draw(st.sampled_from([(), ("gone",)]))
+    return DrawnJob(columns, loss, rows, tables, where, around, draw(seldom), fields, kinds, own)
 
 
 def _with_missing(draw: Callable[..., Any], settings: dict[str, Any], sort: Sort) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from streamtrain.columns.formats.sparse_text import named
 from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.kinds.kind import TextHash, Wrong
 from streamtrain.columns.making import WHERE
+from streamtrain.columns.missing_words import is_missing
 from streamtrain.columns.paths import Path, place
 from streamtrain.columns.pipeline import stand_in
 from streamtrain.columns.rows import holds_columns
@@ -98,6 +99,7 @@ class _Facts:
         self.entries = [column.entry for _, column in schema.every]
         self.numbers = {name: i for i, (name, _) in enumerate(schema.every)}
         self.makings = [(one, one.reads, one.entry) for one in schema.makings]
+        self.read = {name for one in schema.makings for name in one.reads}
         self.made = {made.name: made for one in schema.makings for made in one.columns}
         filters = schema.where is not None and not schema.requests
         self.where_columns = schema.native_plan()[1]["where_columns"] if filters else []
@@ -250,7 +252,7 @@ class _Reader:
             if column < 0:
                 return self._dead(path(self.columns[wrong[0]][0] if wrong else ""))
             given.pop(column, None)
-            if value is None or value is MISSING_ENTRY or value == "":
+            if _is_missing(value):
                 continue
             if isinstance(value, Symbol) and self.facts.entries[column].takes_names(self.columns[column][1]):
                 value = value.name or value
@@ -259,7 +261,8 @@ class _Reader:
                 if self.schema.makings:
                     read[column] = self._read(column, value)
             except (Wrong, OverflowError):
-                wrong.append(column)
+                if not self._is_word(column, value):
+                    wrong.append(column)
         cells_made = self._transformed({column: read[column] for column in given if column in read})
         filters = self.schema.where is not None and not self.schema.requests
         if filters and cells_made[WHERE] != 1 and not any(column in self.facts.where_columns for column in wrong):
@@ -273,7 +276,8 @@ class _Reader:
             try:
                 given[i] = self._made(i, cells_made[name])
             except (Wrong, OverflowError):
-                return self._dead(f"transforms.{name}")
+                if not self._is_word(i, cells_made[name]):
+                    return self._dead(f"transforms.{name}")
         decoded = [*self.by_name.values(), *self.facts.around, *self.facts.used_made]
         absent = {i: self.facts.missing[i] for i in sorted(decoded) if i not in given}
         heads = list(absent.values()).count("skip_head")
@@ -281,26 +285,25 @@ class _Reader:
             return self._filtered()
         for i, missing in absent.items():
             name, column = self.facts.every[i]
-            if missing == "keep":
-                continue
             if missing == "dead_letter":
                 made = f"transforms.{name}" if i in self.facts.used_made else None
                 return self._dead(made or self.facts.around.get(i) or path(name))
             if i in self.facts.used_made and self.facts.made[name].is_bucket:
                 given[i] = column.missing
-                continue
-            given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.labelled.loss_of(name))
+            elif missing != "keep":
+                given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.labelled.loss_of(name))
         self._train(given)
 
     def _take(self, number: int, value: Any) -> Any:
         name, column = self.columns[number]
         if isinstance(value, TextHash):
-            if self.schema.hashing(name, column) is None:
+            if name in self.facts.read or self.facts.entries[number].hashing(name, column) is None:
                 raise Wrong
             return self.facts.entries[number].meaning_of_hash(name, column, value)
         entry = self.facts.entries[number]
         if (form := entry.cells(column)) != "value":
-            return entry.meaning_of_list(name, column, self.schema.labelled.loss_of(name), _elements(form, value))
+            entries = [None if self._is_word(number, each) else each for each in _elements(form, value)]
+            return entry.meaning_of_list(name, column, self.schema.labelled.loss_of(name), entries)
         if isinstance(value, Binary) and entry.takes_bytes(column):
             return entry.meaning(name, column, self.schema.labelled.loss_of(name), value.raw)
         if not isinstance(value, bool | int | float | str):
@@ -308,6 +311,10 @@ class _Reader:
         if self.written and isinstance(value, str) and number not in self.facts.around:
             value = self.facts.entries[number].written(column, self.schema.labelled.loss_of(name), value)
         return self.facts.entries[number].meaning(name, column, self.schema.labelled.loss_of(name), value)
+
+    def _is_word(self, number: int, value: Any) -> bool:
+        column = self.facts.every[number][1]
+        return column.entry.has_missing_words(column) and is_missing(value, self.schema.missing_words)
 
     def _read(self, number: int, value: Any) -> Any:
         """A cell as transforms read it; None of what they do not."""
@@ -367,6 +374,10 @@ class _Reader:
         self.out.trained += 1
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or value is MISSING_ENTRY or value == "" or (isinstance(value, float) and value != value)
+
+
 def _elements(form: str, value: Any) -> list[Any]:
     """A list's elements, those that are missing as None. Wrong for what is no list, or holds what is no cell."""
     if isinstance(value, Pairs) and form == "pairs":
@@ -379,7 +390,7 @@ def _elements(form: str, value: Any) -> list[Any]:
 def _element(form: str, value: Any) -> Any:
     if type(value) is list and form == "pairs":
         return [_element("list", part) for part in value]
-    if value is None or value is MISSING_ENTRY or value == "":
+    if _is_missing(value):
         return None
     if not isinstance(value, bool | int | float | str | TextHash):
         raise Wrong

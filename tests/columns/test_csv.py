@@ -8,14 +8,18 @@ import json
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from long_tables import in_full_all
 from looped import over
+from proto_schemas import proto
 from slots import RowSlot
 
 from streamtrain import _native
 from streamtrain.columns.formats import checked, encode_rows, options, parse, record_format
 from streamtrain.columns.kinds.kind import Wrong
+from streamtrain.columns.records import Records
+from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import losses
 from streamtrain.compute.options import read
@@ -196,6 +200,36 @@ WRONG = [{"delimiter": ""}, {"delimiter": "::"}, {"delimiter": "5"}, {"delimiter
 def test_options_that_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserMistake, match=f"records.{next(iter(wrong))}"):
         checked({"name": "csv", **wrong})
+
+
+def test_a_decimal_comma_is_written_as_it_is_read() -> None:
+    """A program's numbers in formats that write them as texts; 1.234 would be read as 1,234."""
+    columns = {"x": {"parse": "decimal_comma"}, "y": {"role": "label"}}
+    schema = Schema.from_columns(columns, "mean_squared_error")
+    fields = [{"name": "x", "type": "string"}, {"name": "y", "type": "double"}]
+    avro = {"name": "avro", "schema": json.dumps({"type": "record", "name": "Row", "fields": fields})}
+    by_schema = [checked(avro), proto("message Row { string x = 1; double y = 2; }")]
+    numbers = [1.234, -0.5, 12.0, 1e-7, 12345.678, -1e30]
+    for format in ("csv", named({"delimiter": ";"}), "packed", "arrow", "json", *by_schema):
+        rows = [{"x": number, "y": number} for number in numbers] + [{"x": "1.234,5", "y": 1234.5}]
+        records = [each.value for block in Records(schema, format, "rows", 1000, 1 << 20).blocks(rows, None, False)
+                   for each in block]  # fmt: skip
+        found = RowPlan(schema, format, format).decode(records)
+        assert found["x"].tolist() == found["y"].tolist() == np.array([*numbers, 1234.5], np.float32).tolist(), format
+
+
+AMOUNTS = ["(", ")", "-", "+", "$", "US$", "USD", "€", " ", "\u00a0", "\u202f", "%", "e2", "E", ",", ".", "'", "0",
+           "1", "12", "123", "234", "1234", "1,234", "1.234"]  # fmt: skip
+
+
+@over("parse", ["amount", "decimal_comma"])
+def test_amounts_are_what_the_slow_pattern_reads(parse: str) -> None:
+    chance = random.Random(3)
+    texts = ["".join(chance.choices(AMOUNTS, k=chance.randint(1, 5))) for _ in range(12_000)]
+    texts += [f"({text})" for text in texts[:3_000]]
+    schema = Schema.from_columns({"x": {"parse": parse}, "y": {"role": "label"}}, "mean_squared_error")
+    rows = [{"x": text, "y": 1} for text in texts]
+    assert assert_same(schema, "json", json.dumps(rows).encode(), 512).trained > 1_000
 
 
 def test_a_fraction_is_no_category() -> None:

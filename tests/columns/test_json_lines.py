@@ -56,7 +56,7 @@ def test_mutated_lines(same: Any, take: Any) -> None:
 
 
 def test_cut_and_taken_up_at_every_row() -> None:
-    record = lines([ROWS[0]] * 7 + [ROWS[3], {"x1": "n/a"}])
+    record = lines([ROWS[0]] * 7 + [ROWS[3], {"x1": "n/1"}])
     _, tally = decode_rows("json", SIMPLE, record)
     assert (tally.trained, tally.filtered, tally.dead) == (7, 1, 1)
     slot = RowSlot(SIMPLE, 2, "json")

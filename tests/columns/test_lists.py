@@ -123,7 +123,7 @@ def test_a_missing_cell_is_what_the_column_says(column: dict[str, Any], missing:
         (PAIRS, [[1, "x"]], 'got "x" at [0]'),
         (PAIRS, "a", 'got "a"'),
         (PAIRS, [[1, 1]] * 5, "expected at most 4 values, got 5"),
-        (PAIRS, [[1, float("nan")]], "got NaN at [0]"),
+        (PAIRS, [[1, float("nan")]], "got a missing value at [0]"),
         (WORDS, 1.5, "expected text, got 1.5"),
         (WORDS, ["a"], "expected text, got an array"),
         (WORDS, {"a": 1}, "expected text, got an object"),

@@ -263,7 +263,7 @@ def test_records_cut_and_mutated(same: Any, kind: str, form: str, take: Any) -> 
         (AUDIO, {"missing": 2}, '"dead_letter", "skip" or a number for all its samples, -1 to 1'),
         (AUDIO, {"missing": True}, "missing: expected"),
         (AUDIO, {"size": 4}, "size: only a feature of kind vector or image has one"),
-        (AUDIO, {"parse": "decimal"}, "parse: only a number or a time can be parsed"),
+        (AUDIO, {"parse": "decimal"}, "parse: only a number, a time, a category or a label can be parsed"),
     ],
 )
 def test_mistakes(kind: str, settings: dict[str, Any], problem: str) -> None:

@@ -188,7 +188,7 @@ def test_the_tag_is_a_key() -> None:
 def test_a_number_may_be_the_tag() -> None:
     schema = schema_of(rest=REST, x={"path": "tag", "missing": -1})
     assert [decoded(schema, line).views["numbers"][0, 0] for line in ("1 '2.5 |a", "1 |a")] == [2.5, -1]
-    ((rows, tally),) = list(RowSlot(schema, 1, "vw").record(b"1 'n/a |a"))
+    ((rows, tally),) = list(RowSlot(schema, 1, "vw").record(b"1 'n/1 |a"))
     assert rows == 0 and [each[2] for each in tally.dead_rows] == ["$[0].tag"]
 
 

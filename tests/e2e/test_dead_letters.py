@@ -181,7 +181,7 @@ NEVER_WRITTEN = 13  # left out
 def messages(rows: int) -> Iterator[dict[str, Any]]:
     """Yields messages for partition 0 with four keys whose headers change, for 1 without keys."""
     for x in range(rows):
-        row = {"x": "n/a" if x == NEVER_WRITTEN else x, "city": f"c{x % 7}", "late": x % 2}
+        row = {"x": "bad" if x == NEVER_WRITTEN else x, "city": f"c{x % 7}", "late": x % 2}
         keyed: dict[str, Any] = {"key": f"k{x // 2 % 4}", "headers": [("h", b"%d" % (x // 100 % 2))]}
         yield {"value": json.dumps(row), "partition": x % 2, **({} if x % 2 else keyed)}
 

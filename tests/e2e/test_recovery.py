@@ -129,7 +129,7 @@ def packs(count: int, of: int, seed: int = 0) -> list[bytes]:
     given = list(rows(count, seed))
     made = [given[at : at + of] for at in range(0, count, of)]
     for pack in made[::10]:
-        pack[0]["x1"] = "n/a"
+        pack[0]["x1"] = "bad"
     return [msgpack.packb([list(row.values()) for row in pack]) for pack in made]
 
 
@@ -138,7 +138,7 @@ def test_rows_of_all_threads_are_trained_once_and_replay_to_the_same_bits(kafka:
     """Also a flood of dead rows, which closes rounds and is published."""
     several = packs(12_000, 37)
     some = len(several[::10])
-    flood = [json.dumps({"x1": "n/a" * 20}).encode()] * 13_000
+    flood = [json.dumps({"x1": "bad" * 20}).encode()] * 13_000
     for values, good, trained, dead in ((several, 3_000, 15_000 - some, some), (flood, 0, 0, 13_000)):
         job = LiveJob(kafka, tmp_path, partitions=5, round_interval="off", max_dead_letter_share=1.0, keep=1000)
         job.produce_values(values)

@@ -488,7 +488,7 @@ class Registered:
             got = "text" if self.kind == "avro" else "a string"
             wrong = ("$.x2", f"schema {number}: expected a double, got {got}")
             one = next(rows(1))
-            datum = by_newer(one) if self.kind == "protobuf" else written(OTHER, {**one, "x2": "n/a"})
+            datum = by_newer(one) if self.kind == "protobuf" else written(OTHER, {**one, "x2": "bad"})
             sink.send([Sent({"value": framed(number, datum)}, dead=[wrong])] * 5)
 
         return Feature("other schemas", then=send)
@@ -634,7 +634,7 @@ def test_json(kafka: Any, front: RegistryFront, tmp_path: Path) -> None:
     def noted(row: Row, fault: Any) -> bytes:
         return json.dumps({**nested(row), "note": "é"}).encode()
 
-    wrong = Bad({"x3": "n/a"}, "$.user.numbers[2]", 'got "n/a"')
+    wrong = Bad({"x3": "bad"}, "$.user.numbers[2]", 'got "bad"')
     features = [
         LIST_FEATURE, Feature("paths", wire=nested, bad=[wrong], check=check_nested),
         Feature("rows of rows", then=written_nested), ours.writer(), ours.headers(), ours.no_schemas(),

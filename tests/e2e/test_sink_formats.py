@@ -152,12 +152,12 @@ def many_bad(sink: Sink) -> None:
     """Records with many bad rows: one is larger than a batch, one larger than what a dead letter carries."""
     for count in (64, 180):
         table = sink.filled(rows(count, seed=count), sink.sent)
-        bad = [{**row, "x3": "n/a"} for row in table[::4]]
+        bad = [{**row, "x3": "bad"} for row in table[::4]]
         whole = [{**(bad[at // 4] if at % 4 == 0 else row), "padding": "." * 4_000}
                  for at, row in enumerate(table)]  # fmt: skip
         (message,) = sink.encoded(whole, sink.sent)
         good = [row for at, row in enumerate(table) if at % 4]
-        sink.send([Sent(message, good, [(".x3", 'expected number, got "n/a"')] * len(bad))])
+        sink.send([Sent(message, good, [(".x3", 'expected number, got "bad"')] * len(bad))])
 
 
 def check_many_bad(sink: Sink) -> None:
@@ -428,7 +428,7 @@ def test_vowpal_wabbit(kafka: Any, tmp_path: Path) -> None:
             as_read = model.predict([{"tag": "t1", "user": [[index, 0.5]], "rest": {"5": 1}} for index in indexes])
             assert [each["prediction"] for each in as_read] == [yes["prediction"], no["prediction"]]
 
-    bad = [Bad({"line": "'t1 |u a |other x:n/a"}, "", "number")] * 9
+    bad = [Bad({"line": "'t1 |u a |other x:bad"}, "", "number")] * 9
     feature = Feature("namespaces", cells=cells, bad=bad, check=check)
     run_sink(kafka, tmp_path, [feature], Plan(VW, count=1_200, sizes=(30,), encode=encode, once=True, fits=False))
 

@@ -156,7 +156,7 @@ def test_too_many_dead_letters_stop_a_run_which_says_how_it_ended(kafka: Any, tm
     job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.2, produce=500)
     rows_after(job.path)
     good, bad = (rows(800, seed) for seed in (0, 1))
-    pairs = ((row, {**other, "x2": "n/a"}) for row, other in zip(good, bad, strict=True))
+    pairs = ((row, {**other, "x2": "bad"}) for row, other in zip(good, bad, strict=True))
     job.produce_values(msgpack.packb(row) for pair in pairs for row in pair)
     ended = trained(job.path)
     assert ended.code == 1 and "x $.x2: expected number" in ended.errors[0], ended.errors

@@ -59,7 +59,7 @@ BROKEN_REQUEST = b'{"delay": '
 def rows_as_csv(start: int, stop: int) -> str:
     lines = ["delay,carrier,late,flight"]
     for at in range(start, stop):
-        delay = "n/a" if at in WRONG_ROWS else str(at % 60)
+        delay = "bad" if at in WRONG_ROWS else str(at % 60)
         lines.append(f"{delay},{'AB'[at % 2]}{at % 5},{'' if at % 10 == 1 else int(at % 60 > 30)},{at % 4}")
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pytest
 
@@ -20,6 +21,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.files import source
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import count_rows, read_blocks, read_rows
+from streamtrain.files.records import FileRecords
 from streamtrain.files.wanted import Wanted, iso_ms
 
 ROWS = [
@@ -120,6 +122,32 @@ def test_commas_stay_delimiters_where_others_are_in_texts(tmp_path: Path, seed: 
     alone = [{"one": drawn.choice(["a;b", "e f", "7"])} for _ in range(40)]
     path.write_text(as_csv(alone, ",", "\n"))
     assert read(path) == alone
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+def test_spaces_behind_delimiters(tmp_path: Path, delimiter: str, caplog: pytest.LogCaptureFixture) -> None:
+    """They are none of the cells where every row has them, and stay where one has not; as pandas reads it."""
+    pandas, path = pytest.importorskip("pandas"), tmp_path / "x.csv"
+    rows = [[f"{at}", f"b {at % 3}", f'"c{delimiter} {at}"', f"{at / 7:.3f}" if at % 5 else ""] for at in range(60)]
+    for names in (f"a{delimiter} b{delimiter} c{delimiter} d", delimiter.join("abcd")):
+        text = "\n".join([names, *((delimiter + " " * (1 + at % 2)).join(row) for at, row in enumerate(rows))])
+        path.write_text(text)
+        with caplog.at_level(logging.INFO, "streamtrain"):
+            found = list(read_rows(str(path)))
+        assert "a space stands behind each" in caplog.text
+        read_by_pandas = pandas.read_csv(path, sep=delimiter, skipinitialspace=True, dtype=str)
+        assert found == read_by_pandas.astype(object).where(read_by_pandas.notna(), None).to_dict("records")
+        job = Job.from_tables({"columns": {"b": {"kind": "category", "buckets": 9}, "d": {"missing": -1},
+                                           "a": {"role": "label"}}, "model": {"loss": "mean_squared_error"}})
+        by_native = job.plan().joined(job.plan().batches(FileRecords(job, [str(path)])))
+        by_rows = job.plan().transform([Wanted(job.schema).row(row) for row in found])
+        assert all(np.array_equal(by_native[name], by_rows[name]) for name in "abd")
+        plain = text.replace(f'"c{delimiter} ', "c ").replace('"', "")
+        path.write_text(plain.replace(f"{delimiter} b 1", f"{delimiter}b 1", 1))
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "streamtrain"):
+            assert [cell for row in read_rows(str(path)) for cell in row.values()][1] == " b 0"
+        assert "a space stands" not in caplog.text
 
 
 def test_a_compressed_file_that_is_cut_is_an_error(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_a_frame_is_written(kafka: Any, tmp_path: Path, spark: SparkSession) -> 
     found = direct(path)
     assert sorted(np.asarray(found["x"]).tolist()) == [float(i) for i in range(COUNT)]
     text = (
-        spark.createDataFrame([("n/a", "k", 1)], ["x", "k", "y"]).write.format("streamtrain").option("job", str(path))
+        spark.createDataFrame([("bad", "k", 1)], ["x", "k", "y"]).write.format("streamtrain").option("job", str(path))
     )
     with pytest.raises(Exception, match=r"row 0 at \$.x: expected number"):
         text.mode("append").save()

@@ -64,7 +64,7 @@ def test_a_format_takes_the_settings_its_file_declares(job_text: str) -> None:
     assert rows["records.separator"].when == 'records.format="lines"' and rows["records.skip_lines"].default == "0"
 
 
-ALLOWED = "format, where, max_decoded_bytes, start, max_dead_letter_share"
+ALLOWED = "format, where, missing_words, max_decoded_bytes, start, max_dead_letter_share"
 
 
 @pytest.mark.usefixtures("lines")

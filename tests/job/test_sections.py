@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from looped import over
 
+from streamtrain.columns.schema import Schema
 from streamtrain.compute import averagings
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
@@ -85,6 +86,16 @@ def test_defaults_are_filled_in_and_go_through_a_manifest() -> None:
     schedule: dict[str, Any] = {"name": "cosine", "steps": 12, "end": 0.1, "restarts": False, "growth": 1, "warm_up": 3}
     assert effective["optimizer"]["schedule"] == schedule and job.schedule == schedule | {"rate": 1e-3}
     assert bare.schedule == {"name": "constant", "rate": 1e-3, "warm_up": 0}
+
+
+def test_words_for_a_missing_cell_go_through_a_manifest_and_are_no_values() -> None:
+    tables: dict[str, Any] = {"columns": {"x": {}, "y": {"role": "label"}}}
+    plain, own = (Job.from_tables({**tables, "records": {"missing_words": words}}) for words in ([], ["gone", "n.v."]))
+    assert Schema.from_dict(own.schema.to_dict()) == own.schema and own.schema.for_requests().missing_words
+    assert "missing_words" not in plain.schema.to_dict() and plain.schema.digest() != own.schema.digest()
+    for word in ("", " x", "-999", "1e5", "12 %", "1.234,5", "True", "off"):
+        with pytest.raises(JobMistakes, match=r"records\.missing_words: expected texts"):
+            Job.from_tables({**tables, "records": {"missing_words": ["gone", word]}})
 
 
 @over(

@@ -38,7 +38,7 @@ RING_BYTES = 16 << 20
 
 def bad_rows(count: int) -> Iterator[dict[str, Any]]:
     one = next(rows(1))
-    return ({**one, "x3": "n/a", "x4": at} for at in range(count))
+    return ({**one, "x3": "bad", "x4": at} for at in range(count))
 
 
 def check_flood(job: LiveJob, events: list[dict[str, Any]], bad: int) -> None:
@@ -94,7 +94,7 @@ def test_long_letters_are_bounded_by_their_bytes(kafka: Any, tmp_path: Path) -> 
     """Longer ones than a letter carries, and records whose bytes would fill the ring many times over."""
     job = LiveJob(kafka, tmp_path, partitions=1, publish_interval="1h", round_interval="off", max_dead_letter_share=1.0)
     one = next(rows(1))
-    bad = {**one, "x3": "n/a"}
+    bad = {**one, "x3": "bad"}
     many = msgpack.packb([bad if at % 65 == 0 else {**one, "padding": "." * 60} for at in range(3000)])  # 3,000 rows
     long = msgpack.packb({**bad, "padding": "." * 400_000})
     job.produce_values([many if at % 4 == 0 else long for at in range(80)])

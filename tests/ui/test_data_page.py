@@ -106,7 +106,7 @@ def test_the_page_says_so_and_opens_a_letter(kafka: Any, tmp_path: Path, served:
     page = served(str(job.path))
     browser.get(f"{page.url}data?job={job.name}")
     wait_for(lambda: "There is no dead letter" in text_of(browser, "main"))
-    bad = json.dumps({**next(rows(1)), "x2": "n/a <b>"}).encode()
+    bad = json.dumps({**next(rows(1)), "x2": "bad <b>"}).encode()
     job.produce_values([*encoded(rows(500)), bad, b"\x00\xff no record"])
     threaded.rows_after(job.path)
     browser.get(f"{page.url}data?job={job.name}")

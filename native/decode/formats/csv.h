@@ -51,6 +51,7 @@ class CsvDecoder final : public RecordDecoder {
 
     Cell cell_of(i32 column) const {
         if (!wanted(column)) column = NO_COLUMN;
+        if (column >= 0 && !plan_->columns[static_cast<u32>(column)].kind->reads_points()) return {column, NO_FLOAT};
         return {column, writer_.number_place(column)};
     }
 

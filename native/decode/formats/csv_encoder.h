@@ -49,8 +49,10 @@ class CsvEncoder final : public RecordEncoder {
                 return integer(static_cast<u64>(std::abs(value)), value < 0);
             }
             char buffer[32];
-            out.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
-            if (value == 0 && std::signbit(value)) out += ".0";   // -0 would be a whole number
+            std::string digits(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+            if (value == 0 && std::signbit(value)) digits += ".0";   // -0 would be a whole number
+            put_point(digits, plan.kind.get());
+            self.append_text(out, digits);
         }
         void text(std::string_view text) { self.append_text(out, text); }
     };

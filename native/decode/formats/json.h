@@ -30,7 +30,7 @@ class JsonDecoder final : public ShapedDecoder {
             return;
         }
         json_.load(bytes, size);
-        cursor_ = JsonText::space(json_.begin());
+        cursor_ = JsonText::space(json_.begin() + (size >= 3 && std::memcmp(bytes, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0));
         if (*cursor_ == '{') return;
         if (*cursor_ != '[') return refuse_broken(json_.broken(cursor_, "an object or an array"));
         const char *first = JsonText::space(cursor_ + 1);
@@ -306,7 +306,8 @@ class JsonDecoder final : public ShapedDecoder {
 
     const char *read_not_finite(const char *const start, u32 column) {
         const char *p = json_.skip_scalar(start);
-        if (p) writer_.wrong(column, {start, u64(p - start)});
+        if (p && *start == 'N') writer_.missing(column, "NaN");
+        else if (p) writer_.wrong(column, {start, u64(p - start)});
         return p;
     }
 

@@ -43,6 +43,7 @@ class ProtobufDecoder final : public ShapedDecoder {
         failed_ = nullptr;
         if (shape_ == Shape::many && !find_row(row_end)) return;
         start_row(sink);
+        without_number_.clear();
         lists_.clear();
         const char *p = read(now_->program.parts[0], cursor_, row_end, 0);
         if (!p) return refuse(path(NO_COLUMN, row_) + (failed_ ? "." + *failed_->name : ""), bytes_.problem());
@@ -274,13 +275,13 @@ class ProtobufDecoder final : public ShapedDecoder {
                 return p;
             case ProtoWire::fixed32:
                 if (end - p < 4) return bytes_.fixed(p, end, 4);
-                if (step.type == ProtoType::float_) writer_.number(column, load_little<f32>(p));
+                if (step.type == ProtoType::float_) put_real(step, column, load_little<f32>(p));
                 else if (step.type == ProtoType::fixed32) put_whole(step, column, load_little<u32>(p));
                 else put_whole(step, column, load_little<i32>(p));
                 return p + 4;
             case ProtoWire::fixed64:
                 if (end - p < 8) return bytes_.fixed(p, end, 8);
-                if (step.type == ProtoType::double_) writer_.number(column, load_little<f64>(p));
+                if (step.type == ProtoType::double_) put_real(step, column, load_little<f64>(p));
                 else if (step.type == ProtoType::fixed64) put_large(step, column, load_little<u64>(p));
                 else put_whole(step, column, load_little<i64>(p));
                 return p + 8;
@@ -330,6 +331,11 @@ class ProtobufDecoder final : public ShapedDecoder {
         }
     }
 
+    void put_real(const Step &step, u32 column, f64 value) {
+        if (step.silent && std::isnan(value)) [[unlikely]] without_number_.push_back(column);
+        writer_.number(column, value);
+    }
+
     void put_whole(const Step &step, u32 column, i64 value) {
         const u64 magnitude = value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value);
         if (step.place != NO_FLOAT) writer_.put_number(column, step.place, static_cast<f64>(value));
@@ -358,7 +364,7 @@ class ProtobufDecoder final : public ShapedDecoder {
     [[gnu::noinline]] void put_silent(const Part &part, u64 from) {
         for (; from < part.silent.size(); ++from) {
             const auto [column, at] = part.silent[from];
-            if (writer_.has(column)) continue;
+            if (writer_.has(column) || std::count(without_number_.begin(), without_number_.end(), column)) continue;
             const Step &step = part.steps[at];
             switch (step.type) {
                 case ProtoType::float_:
@@ -384,6 +390,7 @@ class ProtobufDecoder final : public ShapedDecoder {
     ProtoMany lists_;                    // of the row
     const char *cursor_ = nullptr;
     const Step *failed_ = nullptr;       // of the row
+    std::vector<u32> without_number_;    // columns of the row that were written, as NaN
 };
 
 inline std::unique_ptr<Decoder> protobuf(std::shared_ptr<const DecodePlan> plan, const Options &options) {

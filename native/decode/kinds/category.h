@@ -1,6 +1,7 @@
 // Text, an integer or a boolean, hashed into buckets: an int32. Integers hash as their decimal text. A record may hold
 // the hash in the text's place.
 #pragma once
+#include "decode/canonical_kind.h"
 #include "decode/cell_kind.h"
 #include "decode/column_span.h"
 #include "decode/hash_kind.h"
@@ -302,8 +303,7 @@ class CategoryList final : public Buckets {
     const std::string stand_in_;
 };
 
-inline std::unique_ptr<Kind> category(const std::string &column, const Options &options) {
-    if (options.get<bool>("is_bucket")) return std::make_unique<Bucket>(options);
+inline std::unique_ptr<Kind> of_texts(const std::string &column, const Options &options) {
     if (options.get<bool>("whole")) {
         if (options.has("cell")) return std::make_unique<ReadTexts<HashKind>>(column, options);
         return std::make_unique<HashKind>(column, options);
@@ -311,6 +311,11 @@ inline std::unique_ptr<Kind> category(const std::string &column, const Options &
     if (options.has("cell")) return std::make_unique<ReadTexts<Category>>(column, options);
     if (options.get<bool>("list")) return std::make_unique<CategoryList>(column, options);
     return std::make_unique<Category>(column, options);
+}
+
+inline std::unique_ptr<Kind> category(const std::string &column, const Options &options) {
+    if (options.get<bool>("is_bucket")) return std::make_unique<Bucket>(options);
+    return canonical(of_texts(column, options), options);
 }
 
 }  // namespace st::kinds

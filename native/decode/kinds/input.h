@@ -1,5 +1,6 @@
 // What transforms read and the model does not: a number as a double, a text, a time; in no block.
 #pragma once
+#include "decode/canonical_kind.h"
 #include "decode/cell_kind.h"
 #include "decode/kinds/time.h"
 #include "decode/number_kind.h"
@@ -36,7 +37,7 @@ class InputNumber final : public NumberKind {
     bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
         f64 *to = cell_.numbers(rows);
         for (u32 i = 0; i < rows.count; ++i)
-            if (!parse_decimal(texts[i], to[i]) || number_or_none(to[i]) != to[i]) return false;
+            if (!read(texts[i], to[i]) || number_or_none(to[i]) != to[i]) return false;
         return true;
     }
     bool stand_in_span(RowBlock &rows) const override {
@@ -91,7 +92,7 @@ inline std::unique_ptr<Kind> input(const std::string &column, const Options &opt
     const Holds holds = holds_of(options.get<std::string>("holds"));
     if (holds == Holds::number) return std::make_unique<InputNumber>(options);
     if (holds == Holds::time) return std::make_unique<ReadTime>(column, options, false);
-    return std::make_unique<InputText>(options);
+    return canonical(std::make_unique<InputText>(options), options);
 }
 
 }  // namespace st::kinds

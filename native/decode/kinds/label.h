@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 
+#include "decode/canonical_kind.h"
 #include "decode/name_table.h"
 #include "decode/number_kind.h"
 
@@ -93,12 +94,16 @@ class ClassLabel : public Label {
     }
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
         if (classes_.empty()) NumberKind::text(row, c, utf8);
+        else if (is_missing_word(utf8)) row.missing(c, quoted(utf8));
         else name(row, c, utf8, quoted(utf8));
     }
     void written(RowWriter &row, u32 c, std::string_view utf8) const override {
         const i32 found = names_.find(utf8);
         if (found >= 0) put_class(row, c, static_cast<u32>(found));
         else NumberKind::written(row, c, utf8);
+    }
+    bool is_missing_word(std::string_view utf8) const override {
+        return names_.find(utf8) < 0 && Label::is_missing_word(utf8);
     }
     bool takes_text() const override { return parses_ || !classes_.empty(); }
     bool takes_names() const override { return !classes_.empty(); }
@@ -119,6 +124,7 @@ class ClassLabel : public Label {
     bool put_texts(const std::string_view *texts, RowBlock &rows) const override { return put_names<i32>(texts, rows); }
 
   protected:
+    bool has_words() const override { return std::all_of(classes_.begin(), classes_.end(), is_integer_text); }
     virtual void put_class(RowWriter &row, u32 c, u32 index) const { row.put(c, place_, index); }
 
     void name(RowWriter &row, u32 c, std::string_view text, std::string_view got) const {
@@ -221,13 +227,16 @@ class BinaryLabel final : public ClassLabel {
     void put_class(RowWriter &row, u32 c, u32 index) const override { row.put(c, place_, static_cast<f32>(index)); }
 };
 
-inline std::unique_ptr<Kind> label(const std::string &, const Options &options) {
-    const std::string is = options.get<std::string>("is");
+inline std::unique_ptr<Kind> label_of(const std::string &is, const Options &options) {
     if (is == "number") return std::make_unique<NumberLabel>(options);
     if (is == "count") return std::make_unique<CountLabel>(options);
     if (is == "binary") return std::make_unique<BinaryLabel>(options);
     if (is == "class") return std::make_unique<ClassLabel>(options);
     throw std::invalid_argument("no label is a " + is);
+}
+
+inline std::unique_ptr<Kind> label(const std::string &, const Options &options) {
+    return canonical(label_of(options.get<std::string>("is"), options), options);
 }
 
 }  // namespace st::kinds

@@ -21,7 +21,7 @@ class Number : public NumberKind {
     }
     void stand_in(RowWriter &row, u32 c) const override { row.put(c, at_.place, at_.stand_in); }
 
-    bool takes_spans(CellType type) const override { 
+    bool takes_spans(CellType type) const override {
         return type <= CellType::boolean || (holds_texts(type) && parses_);
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {

@@ -49,6 +49,9 @@ class Vector final : public NumberKind {
     bool is_float() const override { return true; }
     bool narrows() const override { return true; }
 
+  protected:
+    bool has_words() const override { return false; }
+
   private:
     Place element(u32 at) const { return {place_.block, place_.offset + at * static_cast<u32>(sizeof(f32))}; }
 

@@ -14,12 +14,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from streamtrain.cli.first_job.texts import Written, written_as
 from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.kinds.kind import seconds
+from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
+from streamtrain.columns.missing_words import is_missing
 from streamtrain.columns.paths import MOST_STEPS, Path, place
 from streamtrain.columns.picture_meaning import size_of
 from streamtrain.columns.sound_meaning import Head, head_of
-from streamtrain.files.wanted import is_missing, iso_ms
+from streamtrain.files.wanted import iso_ms
 
 Row = dict[str, Any]
 EVIDENCE_ROWS = 20  # below it that a column never changes, or always does, says nothing
@@ -176,15 +179,26 @@ class SampledColumn:
     name: str
     values: list[Any]  # not missing
     missing: int
+    written: Written | None = None  # how texts that are no plain numbers are written; `values` are what they say
 
     @classmethod
-    def of(cls, rows: Sequence[Row], name: str) -> SampledColumn:
+    def of(cls, rows: Sequence[Row], name: str, commas: bool = False) -> SampledColumn:
+        """`commas`: other columns have a comma before the fraction."""
         cells = [_plain(row.get(name)) for row in rows]
         values = [cell for cell in cells if cell is not None and cell != "" and cell == cell]
         known = [cell for cell in values if not is_missing(cell)]
-        if all(map(is_number, known)) or all(iso_ms(cell) is not None for cell in known):
+        is_plain = all(map(is_number, known)) or all(iso_ms(cell) is not None for cell in known)
+        written = None if is_plain and not commas else written_as(known, commas)
+        if is_plain and written is not None and written.parse != DECIMAL_COMMA:
+            written = None
+        if is_plain or written is not None:
             values = known  # in a column of texts such a word is one of many
-        return cls(name, values, len(cells) - len(values))
+        return cls(name, values if written is None else written.values, len(cells) - len(values), written)
+
+    @property
+    def parse(self) -> str:
+        """The setting that reads texts that are no plain numbers; empty where there are none."""
+        return "" if self.written is None else self.written.parse
 
     @property
     def nested(self) -> bool:
@@ -264,7 +278,7 @@ class SampledColumn:
     @cached_property
     def time(self) -> tuple[str, str] | None:
         """(what it is, its unit) of a column of times."""
-        if not self.values:
+        if not self.values or self.written is not None:
             return None
         by_schema = {value.unit for value in self.values if isinstance(value, Moment)}
         if len(by_schema) == 1 and (unit := UNIT_OF.get(by_schema.pop())):
@@ -334,6 +348,14 @@ class SampledColumn:
     def too_large(self) -> bool:
         """Returns whether it has whole numbers that float32 cannot tell from the next."""
         return self.wholes is not None and max(map(abs, self.wholes), default=0) > EXACT_FLOAT32
+
+
+def sampled(rows: Sequence[Row], names: Iterable[str]) -> dict[str, SampledColumn]:
+    """The columns of a sample. A file has a comma before the fraction in all of them or in none."""
+    found = {name: SampledColumn.of(rows, name) for name in names}
+    if any(each.parse == DECIMAL_COMMA for each in found.values()):
+        found = {name: SampledColumn.of(rows, name, commas=True) for name in found}
+    return found
 
 
 def _rises(numbers: Sequence[int]) -> bool:

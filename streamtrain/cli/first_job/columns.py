@@ -8,12 +8,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from streamtrain.cli.first_job.cells import EVIDENCE_ROWS, FEW_VALUES, SampledColumn, as_numbers, without_order
+from streamtrain.cli.first_job.cells import (
+    EVIDENCE_ROWS,
+    FEW_VALUES,
+    SampledColumn,
+    as_numbers,
+    sampled,
+    without_order,
+)
 from streamtrain.cli.first_job.label import decide_label
 from streamtrain.cli.first_job.sample import Decision, Sample, change_operation, toml_key
+from streamtrain.cli.first_job.texts import other_writing, written_reason
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats.sparse_text import TAG
 from streamtrain.columns.kinds.audio import WINDOW_S
+from streamtrain.columns.kinds.parsed import NUMBER
 from streamtrain.columns.mel import bands_of
 from streamtrain.errors import UserMistake
 
@@ -39,7 +48,7 @@ def decide(sample: Sample, without: Mapping[str, str]) -> list[Decision]:
     for name in sample.labels:
         if name in without:
             raise UserMistake(f"{sample.source}: label {name}: {without[name]}")
-    columns = {name: SampledColumn.of(sample.rows, name) for name in sample.names()}
+    columns = sampled(sample.rows, sample.names())
     labels = [decide_label(sample, columns[name]) for name in sample.labels]
     when = _event_time([column for name, column in columns.items() if name not in sample.labels])
     found = {
@@ -91,7 +100,7 @@ def _event_time(columns: Sequence[SampledColumn]) -> str:
 
 def _feature(sample: Sample, column: SampledColumn, columns: Mapping[str, SampledColumn], when: str) -> Decision:
     name = column.name
-    if name == sample.operation:
+    if sample.operation and name == sample.operation:
         return change_operation(name)
     if sample.weight and name == TAG:
         return Decision(name, reason="a line's tag, for its message's key", other='{ role = "key", path = "tag" }')
@@ -118,6 +127,9 @@ def _number(sample: Sample, column: SampledColumn, labels: Sequence[SampledColum
     missing = ", missing = 0" if column.missing else ""
     parse = sample.parse(column, "decimal")
     number = Decision(column.name, f'kind = "number"{parse}, standardize = true{missing}', width=1, feature=True)
+    if column.written is not None:
+        other = other_writing(column.written, number.settings)
+        return replace(number, reason=written_reason(column.written), other=other)
     if column.wholes is not None:
         other = f"{{ {number.settings} }}"
         distinct, rows = len(column.distinct), len(column.values)
@@ -169,9 +181,19 @@ def _category(sample: Sample, column: SampledColumn, why: str, other: str = "") 
     else:
         size, embed = _buckets(distinct)
         counted = f"about {distinct:,} values"
-    settings = f'kind = "category", {size}, embed = {embed}{missing}'
+    settings = f'kind = "category", {size}{_one_text(column)}, embed = {embed}{missing}'
+    why = why if column.written is None else written_reason(column.written)
     reason = f"{why}; {counted}" if why else counted
     return Decision(column.name, settings, reason, other, width=embed, feature=True)
+
+
+def _one_text(column: SampledColumn) -> str:
+    """The setting that makes one value of the texts for one: of True and true, of 1.0 and 1."""
+    if column.written is not None:
+        return f', parse = "{column.parse}"'
+    wholes = () if column.coded else column.wholes or ()
+    texts = [isinstance(cell, str) and cell != str(whole) for cell, whole in zip(column.values, wholes, strict=False)]
+    return f', parse = "{NUMBER}"' if any(texts) else ""
 
 
 def _buckets(distinct: int) -> tuple[str, int]:

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 from streamtrain.cli.first_job.cells import FEW_VALUES, SampledColumn, words_of
 from streamtrain.cli.first_job.sample import Decision, Sample
+from streamtrain.cli.first_job.texts import other_writing, written_reason
 from streamtrain.columns.kinds.kind import SKIP, SKIP_HEAD
+from streamtrain.columns.kinds.parsed import NUMBER
 from streamtrain.errors import UserMistake
 
 MOST_CLASSES = 1_000
@@ -34,10 +36,14 @@ def decide_label(sample: Sample, column: SampledColumn) -> Decision:
     as_number = f'role = "label"{parse}, standardize = true{skip}'
     if column.numeric and not column.coded:
         if {float(value) for value in column.values} <= {0.0, 1.0}:
-            return Decision(name, f'role = "label"{parse}{skip}', "0 or 1", loss="binary_cross_entropy")
+            why = "0 or 1" if column.written is None else written_reason(column.written)
+            return Decision(name, f'role = "label"{parse}{skip}', why, loss="binary_cross_entropy")
         counts = Counter(column.wholes or ())
-        classes = class_settings(map(str, sorted(counts)), skip)
+        classes = class_settings(map(str, sorted(counts)), sample.parse(column, NUMBER) + skip)
         number = Decision(name, as_number, "a number", loss="mean_squared_error")
+        if column.written is not None:
+            written = column.written
+            return replace(number, reason=written_reason(written), other=other_writing(written, as_number))
         if not counts or len(counts) > MOST_CLASSES or len(column.values) < 2 * len(counts):
             return _tailed(column, number)
         why = f"{len(counts)} different whole numbers in the sample"

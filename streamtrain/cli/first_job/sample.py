@@ -94,7 +94,9 @@ class Sample:
         return max(len(column.distinct), self.counts.get(column.name, 0))
 
     def parse(self, column: SampledColumn, how: str) -> str:
-        """The setting that reads texts, where the source's records have some."""
+        """The setting that reads texts, where the source's records have some that need one."""
+        if column.parse:
+            return f', parse = "{column.parse}"'
         return "" if self.as_texts or not column.has_text else f', parse = "{how}"'
 
 

@@ -13,6 +13,7 @@ from streamtrain.columns.column import Column
 from streamtrain.columns.formats._cells import plain_columns
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.kinds.cell import whole
+from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
 from streamtrain.columns.paths import cell_at, nested
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.options import Flag, Option, Word
@@ -88,6 +89,8 @@ def _text(name: str, column: Column, cell: Any) -> str:
         if found is None:
             raise UserMistake(f"csv: {name}: expected text or a whole number, got {cell!r}")
         return str(found)
+    if isinstance(cell, float) and cell == cell and column.parse == DECIMAL_COMMA:
+        return str(cell).replace(".", ",")
     return _plain_text(cell)
 
 

@@ -1,11 +1,13 @@
 """JSON records: an object or a flat array is a row, an array of them, or each on a line of its own, is many, an object
 of arrays is columns.
 
-NaN, Infinity and -Infinity are read (and refused as values) so that the other rows of a record still train.
+A byte order mark before it is skipped. NaN is a missing cell. Infinity and -Infinity are read, and refused as values,
+so that the other rows of a record still train.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import struct
@@ -126,7 +128,7 @@ def parse(
     try:
         if frame == "registry":
             record, _ = datum_of(record, header, schemas)
-        at = _space(record, 0)
+        at = _space(record, 3 if record.startswith(codecs.BOM_UTF8) else 0)
         if record[at : at + 1] == b"[":
             first = _space(record, at + 1)
             parsed.many = record[first : first + 1] in (b"[", b"{", b"]")

@@ -1,6 +1,6 @@
 """Packed records: columns as they lie in memory; native/decode/packed_column.h has the wire. The fastest there is.
 
-NaN is a value (and refused); a missing cell is a null bit: None, a masked entry, NaT, or empty text.
+A missing cell is a null bit: None, a masked entry, NaT, or empty text; NaN is one too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from streamtrain import _native
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats._packed_cells import read_cells, read_lists
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable, registry_frame
+from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
 from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -211,7 +212,7 @@ def _text(name: str, column: Column, cell: Any) -> str:
         if isinstance(cell, int) or (isinstance(cell, float) and cell.is_integer()):
             return str(int(cell))
         if isinstance(cell, float) and column.entry.is_float(column):
-            return f"{cell:.17g}"
+            return f"{cell:.17g}".replace(".", "," if column.parse == DECIMAL_COMMA else ".")
     wanted = "text, integers or booleans" if column.entry.is_text(column) else "numbers"
     raise UserMistake(f"packed: {name}: expected {wanted}, got {cell!r}")
 

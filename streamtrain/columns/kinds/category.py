@@ -14,6 +14,7 @@ from streamtrain import _native
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, kept, ragged_block
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
+from streamtrain.columns.kinds.parsed import Parsed, one_text, one_text_problems
 from streamtrain.compute import initializers
 from streamtrain.compute.held import BLOCKS, VOCABULARY, held_of, held_problems
 from streamtrain.compute.input import MEAN
@@ -54,7 +55,7 @@ class Given(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class Options(Hashed):
+class Options(Hashed, Parsed):
     """Of a category."""
 
     vocabulary: Given | None = Field(
@@ -88,6 +89,7 @@ class Category(Kind[Options]):
         if column.init not in initializers.words():
             yield f"init: expected one of {', '.join(initializers.words())}, got {column.init!r}"
         yield from bag_problems(column, column.list)
+        yield from one_text_problems(column)
 
     def missing_problem(self, column: Options) -> str | None:
         value = column.missing
@@ -127,16 +129,20 @@ class Category(Kind[Options]):
         return [block_name(name)] if column.list else [self.block]
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
+        parse = {} if column.parse is None else {"parse": column.parse}
         if column.vocabulary is not None:
-            return {"whole": True, "hash_bits": column.hash_bits}
+            return {"whole": True, "hash_bits": column.hash_bits, **parse}
         lists = {"list": True, "most": column.most_entries, "cut": column.cut} if column.list else {}
-        return {"buckets": column.buckets, "hash_bits": column.hash_bits, **lists}
+        return {"buckets": column.buckets, "hash_bits": column.hash_bits, **lists, **parse}
 
     def stand_in(self, column: Options, loss: str) -> str:
         return as_text(int(column.missing) if isinstance(column.missing, float) else column.missing)
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
-        return _put(column, _native.murmur3(as_text(cell).encode(), hash_seed(name), column.hash_bits))
+        return self._of_text(name, column, as_text(one_text(column, cell)))
+
+    def _of_text(self, name: str, column: Options, text: str) -> int:
+        return _put(column, _native.murmur3(text.encode(), hash_seed(name), column.hash_bits))
 
     def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
         return [kept(column, [self._entry(name, column, loss, each) for each in cell if each is not None])]
@@ -148,9 +154,8 @@ class Category(Kind[Options]):
     def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
         """Of a list one of the value; of the empty text none."""
         alone = self.stand_in(column, loss)
-        if not column.list:
-            return self.meaning(name, column, loss, alone)
-        return self.meaning_of_list(name, column, loss, [alone] if alone else [])
+        found = self._of_text(name, column, alone)
+        return found if not column.list else [[found] if alone else []]
 
     def meaning_of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
         if column.list:
@@ -158,7 +163,7 @@ class Category(Kind[Options]):
         return self._of_hash(name, column, hashed)
 
     def _of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
-        if (hashed.bits, hashed.seed) != self.hashing(name, column):
+        if (hashed.bits, hashed.seed) != (column.hash_bits, hash_seed(name)):
             raise Wrong
         return _put(column, hashed.value)
 
@@ -166,7 +171,7 @@ class Category(Kind[Options]):
         return None if column.list else "text"
 
     def read(self, name: str, column: Options, loss: str, cell: Cell) -> str:
-        return as_text(cell)
+        return as_text(one_text(column, cell))
 
     def is_text(self, column: Options) -> bool:
         return True
@@ -174,8 +179,12 @@ class Category(Kind[Options]):
     def takes_text(self, column: Options) -> bool:
         return True
 
+    def has_missing_words(self, column: Options) -> bool:
+        return column.parse is not None
+
     def hashing(self, name: str, column: Options) -> tuple[int, int] | None:
-        return column.hash_bits, hash_seed(name)
+        """None where texts are parsed: those that come as hashes cannot be."""
+        return None if column.parse is not None else (column.hash_bits, hash_seed(name))
 
 
 def _alone(columns: Named[Options]) -> Named[Options]:

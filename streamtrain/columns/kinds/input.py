@@ -10,7 +10,7 @@ import numpy as np
 from streamtrain.columns.kinds import time
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import KEEP, Kind, Wrong
-from streamtrain.columns.kinds.parsed import decimal, number_of, number_problems
+from streamtrain.columns.kinds.parsed import number_in, number_of, number_problems, one_text, one_text_problems
 
 HELP = "what transforms read and the model does not"
 DEFAULT = "number"
@@ -34,8 +34,8 @@ class Input(Kind[time.Options]):
         for name in ("unit", "zone"):
             if getattr(column, name) is not None:
                 yield f"{name}: only a time has one; say kind = \"time\""
-        if holds == "text" and column.parse is not None:
-            yield "parse: only a number or a time can be parsed"
+        if holds == "text":
+            yield from one_text_problems(column)
         if holds == "number":
             yield from number_problems(column)
 
@@ -60,14 +60,14 @@ class Input(Kind[time.Options]):
         holds = self.holds(column)
         if holds == "time":
             return time.KIND.written(column, loss, text)
-        return decimal(text) if holds == "number" else text
+        return number_in(column, text) if holds == "number" else text
 
     def meaning(self, name: str, column: time.Options, loss: str, cell: Cell) -> Any:
         holds = self.holds(column)
         if holds == "time":
             return time.KIND.meaning(name, column, loss, cell)
         if holds == "text":
-            return as_text(cell)
+            return as_text(one_text(column, cell))
         found = number_of(column, cell)
         if isinstance(found, str):
             raise Wrong
@@ -90,6 +90,9 @@ class Input(Kind[time.Options]):
 
     def takes_text(self, column: time.Options) -> bool:
         return self.holds(column) == "text" or column.parse is not None
+
+    def has_missing_words(self, column: time.Options) -> bool:
+        return self.holds(column) != "text" or column.parse is not None
 
     def is_numeric(self, column: time.Options) -> bool:
         return self.holds(column) == "number"

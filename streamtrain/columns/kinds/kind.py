@@ -186,6 +186,10 @@ class Kind(Generic[S]):
         """Whether a text fits it."""
         return False
 
+    def has_missing_words(self, column: S) -> bool:
+        """Whether the usual words for a missing value, such as NA, are missing cells of it, and not texts."""
+        return False
+
     def takes_bytes(self, column: S) -> bool:
         """Whether bytes that are no text fit it."""
         return False

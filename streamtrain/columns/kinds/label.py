@@ -11,13 +11,22 @@ from pydantic import Field
 from streamtrain import _native
 from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
 from streamtrain.columns.kinds.kind import SKIP_HEAD, Block, Kind, Named, Wrong
-from streamtrain.columns.kinds.parsed import decimal, number_of, number_problems
+from streamtrain.columns.kinds.parsed import (
+    BOOL,
+    NUMBER,
+    NUMBERS,
+    ONE_TEXT,
+    number_in,
+    number_of,
+    number_problems,
+    one_text,
+)
 from streamtrain.columns.kinds.standardize import MISPLACED, Standardized
 from streamtrain.compute import losses
 from streamtrain.registry import nearest
 
 HELP = "what is learned: 0 or 1, a class, or a number, as the loss has it"
-NUMBERS = ("number", "count")  # kinds of a label that have no classes
+QUANTITIES = ("number", "count")  # kinds of a label that have no classes
 
 
 class Options(Standardized):
@@ -50,7 +59,8 @@ class Label(Kind[Options]):
     def problems(self, column: Options) -> Iterator[str]:
         if column.standardize and column.kind == "category":
             yield f"standardize: {MISPLACED}"
-        yield from number_problems(column)
+        if column.parse not in ONE_TEXT:
+            yield from number_problems(column)
         if column.classes is None:
             return
         count = column.class_count
@@ -65,15 +75,17 @@ class Label(Kind[Options]):
 
     def loss_problems(self, column: Options, loss: str) -> Iterator[str]:
         kind, problems = losses.label_kind(loss), []
-        if kind in NUMBERS:
+        if kind in QUANTITIES:
             if column.kind == "category" or column.classes is not None:
                 problems.append(f"expected a number for loss {loss!r}, got a category or classes")
+            if column.parse in ONE_TEXT:
+                problems.append(f'parse: expected one of {", ".join(NUMBERS)} for loss {loss!r}, got "{column.parse}"')
             if kind == "count" and column.standardize:
                 problems.append(f"standardize: loss {loss!r} takes the label as it is")
         elif column.standardize:
             problems.append(f"standardize: only a number can be, and the label of loss {loss!r} is a class")
-        elif column.parse is not None and column.names:
-            problems.append("parse: only a number can be, and this label's classes have names")
+        elif problem := _parse_problem(column, kind):
+            problems.append(problem)
         if kind == "class" and column.classes is None:
             problems.append(f"classes: expected their names, or how many, for loss {loss!r}, got none")
         if kind == "binary" and column.classes is not None and column.class_count != 2:
@@ -104,7 +116,7 @@ class Label(Kind[Options]):
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         kind = losses.label_kind(loss)
         options: dict[str, Any] = {"is": kind, "parse": column.parse or ""}
-        if kind not in NUMBERS and column.classes is not None:
+        if kind not in QUANTITIES and column.classes is not None:
             options |= {"class_count": column.class_count, "classes": column.names}
         return options
 
@@ -128,8 +140,8 @@ class Label(Kind[Options]):
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
         kind, names = losses.label_kind(loss), column.names
-        cell = number_of(column, cell)
-        if kind in NUMBERS:
+        cell = one_text(column, number_of(column, cell))
+        if kind in QUANTITIES:
             rounded = float32(cell)
             if isinstance(cell, str) or (kind == "count" and cell < 0):
                 raise Wrong
@@ -153,11 +165,11 @@ class Label(Kind[Options]):
         return self.stand_in(column, loss)
 
     def written(self, column: Options, loss: str, text: str) -> bool | float | str:
-        if text in column.names:
+        if text in column.names or column.parse in ONE_TEXT:
             return text
         if text in ("true", "false") and losses.label_kind(loss) == "binary":
             return text == "true"
-        return decimal(text)
+        return number_in(column, text)
 
     def is_float(self, column: Options) -> bool:
         return not column.classes
@@ -172,7 +184,26 @@ class Label(Kind[Options]):
     def is_numeric(self, column: Options) -> bool:
         """Also of classes that are whole numbers, which a text may write as 1, +1 or 1.0."""
         names = column.names
-        return column.kind != "category" and (not column.classes or (bool(names) and all(map(_is_whole, names))))
+        numbers = not column.classes or (bool(names) and all(map(_is_whole, names)))
+        return column.kind != "category" and column.parse not in ONE_TEXT and numbers
+
+    def has_missing_words(self, column: Options) -> bool:
+        """Not where the words may be classes."""
+        return column.parse in ONE_TEXT or all(map(_is_whole, column.names))
+
+
+def _parse_problem(column: Options, kind: str) -> str | None:
+    """What is wrong with how a label of classes is parsed."""
+    if column.parse == BOOL:
+        fits = set(column.names) == {"true", "false"} or (kind == "binary" and not column.names)
+        wanted = 'classes = ["false", "true"], or none of a label of 0 and 1'
+        return None if fits else f'parse: expected {wanted}, for "{BOOL}"'
+    if column.parse == NUMBER:
+        wrong = next((name for name in column.names if not _is_whole(name) or str(int(name)) != name), None)
+        return None if wrong is None else f'parse: expected whole numbers as classes for "number", got {wrong!r}'
+    if column.parse is not None and column.names:
+        return f"parse: only {' and '.join(ONE_TEXT)} can be, as this label's classes have names"
+    return None
 
 
 def _is_whole(name: str) -> bool:

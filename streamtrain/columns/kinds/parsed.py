@@ -1,4 +1,4 @@
-"""Cells that are written as text and mean something else: a setting of numbers and times."""
+"""Cells that are written as text and mean something else: a setting of numbers, times, categories and labels."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from streamtrain.columns.kinds.cell import Cell
+from streamtrain.columns.kinds.amounts import plain
+from streamtrain.columns.kinds.cell import Cell, whole
 from streamtrain.columns.kinds.kind import Kind, Settings, Wrong
 
-DECIMAL = "decimal"
+DECIMAL, AMOUNT, DECIMAL_COMMA = "decimal", "amount", "decimal_comma"
+NUMBERS = {DECIMAL: "", AMOUNT: ".", DECIMAL_COMMA: ","}  # with what stands before an amount's fraction
+BOOL, NUMBER = "bool", "number"
+ONE_TEXT = (BOOL, NUMBER)  # of categories and classes, so that a value has one text
 _NUMBER = re.compile(r" *[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
+_WHOLE = re.compile(r" *[+-]?[0-9]+ *")
+_TRUE, _FALSE = ("true", "t", "yes", "y", "on"), ("false", "f", "no", "n", "off")
 
 
 class Parsed(Settings):
@@ -21,17 +27,25 @@ class Parsed(Settings):
     parse: str | None = Field(
         None,
         description=(
-            "of cells that are text: decimal for a number; iso8601 for a time, or its format, such as "
-            "'%d/%m/%Y %H:%M'; off by default"
+            "of cells that are text: decimal for a number, amount for one with thousands, currency, percent or "
+            "parentheses ('$1,234.50'; '12 %' is 12), decimal_comma for '1.234,5'; iso8601 for a time, or its format, "
+            "such as '%d/%m/%Y %H:%M'; bool or number for a category or a class, so that True, true and 1, or 1.0 and "
+            "1, are one value; off by default"
         ),
-        json_schema_extra={"misplaced": "only a number or a time can be parsed"},
+        json_schema_extra={"misplaced": "only a number, a time, a category or a label can be parsed"},
     )
 
 
 def number_problems(column: Parsed) -> Iterator[str]:
     """What is wrong with how a number is parsed."""
-    if column.parse not in (None, DECIMAL):
-        yield f'parse: expected "{DECIMAL}" for a number, got "{column.parse}"'
+    if column.parse is not None and column.parse not in NUMBERS:
+        yield f'parse: expected one of {", ".join(NUMBERS)} for a number, got "{column.parse}"'
+
+
+def one_text_problems(column: Parsed) -> Iterator[str]:
+    """What is wrong with how a category is parsed."""
+    if column.parse is not None and column.parse not in ONE_TEXT:
+        yield f'parse: expected one of {", ".join(ONE_TEXT)} for a category, got "{column.parse}"'
 
 
 P = TypeVar("P", bound=Parsed)
@@ -47,7 +61,7 @@ class NumberKind(Kind[P]):
         return {"parse": column.parse or ""}
 
     def written(self, column: P, loss: str, text: str) -> float:
-        return decimal(text)
+        return number_in(column, text)
 
     def is_float(self, column: P) -> bool:
         return True
@@ -58,12 +72,29 @@ class NumberKind(Kind[P]):
     def is_numeric(self, column: P) -> bool:
         return True
 
+    def has_missing_words(self, column: P) -> bool:
+        return True
+
 
 def number_of(column: Parsed, cell: Cell) -> Cell:
     """A text as the number that it is, where the column parses it; any other cell as it is. Wrong where it is none."""
-    if not isinstance(cell, str) or column.parse is None:
+    if not isinstance(cell, str) or column.parse not in NUMBERS:
         return cell
-    return decimal(cell)
+    return number_in(column, cell)
+
+
+def number_in(column: Parsed, text: str) -> float:
+    """The number that a text is, as the column writes numbers. Wrong where it is none."""
+    point = NUMBERS.get(column.parse or DECIMAL, "")
+    return decimal(text) if not point else amount(text, point)
+
+
+def amount(text: str, point: str) -> float:
+    """The number that an amount is, with `point` before its fraction. Wrong where it is none."""
+    found = plain(text, point)
+    if found is None:
+        raise Wrong
+    return decimal(found)
 
 
 def decimal(text: str) -> float:
@@ -72,3 +103,38 @@ def decimal(text: str) -> float:
         raise Wrong
     number = float(text)
     return number if number or any(sign in text for sign in ".eE") else 0.0  # a whole number has no negative zero
+
+
+def one_text(column: Parsed, cell: Cell) -> Cell:
+    """The boolean or the whole number that stands for a category's cell, where the column says so. Wrong for none."""
+    if column.parse == BOOL:
+        return _boolean(cell)
+    return _whole(cell) if column.parse == NUMBER else cell
+
+
+def is_boolean_word(text: str) -> bool:
+    """Whether a text is a word for true or false, and no number."""
+    return text.isascii() and text.strip(" ").lower() in (*_TRUE, *_FALSE)
+
+
+def is_value(text: str) -> bool:
+    """Whether a text is a number, as any column writes it, or a word for true or false."""
+    return is_boolean_word(text) or any(plain(text, point) is not None for point in (".", ","))
+
+
+def _boolean(cell: Cell) -> bool:
+    if isinstance(cell, str) and is_boolean_word(cell):
+        return cell.strip(" ").lower() in _TRUE
+    number = decimal(cell) if isinstance(cell, str) else cell
+    if number not in (0, 1):
+        raise Wrong
+    return bool(number)
+
+
+def _whole(cell: Cell) -> int:
+    if isinstance(cell, str) and _WHOLE.fullmatch(cell):
+        return int(cell)
+    found = whole(decimal(cell) if isinstance(cell, str) else cell)
+    if found is None:
+        raise Wrong
+    return found

@@ -116,6 +116,9 @@ class Time(Kind[Options]):
     def takes_text(self, column: Options) -> bool:
         return column.parse is not None
 
+    def has_missing_words(self, column: Options) -> bool:
+        return True
+
     def plain(self, column: Options, value: Any) -> Any:
         return time(column.counts, value)
 

@@ -54,6 +54,9 @@ class Vector(NumberKind[Options]):
     def is_numeric(self, column: Options) -> bool:
         return False
 
+    def has_missing_words(self, column: Options) -> bool:
+        return False
+
 
 def _size(column: Options) -> int:
     assert isinstance(column.size, int)

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any, NamedTuple
 
 from streamtrain import _native
 from streamtrain.columns.forms import CsvText, FileRows
@@ -29,6 +30,22 @@ _DECLARED = "sep="  # of Excel: a first line that names the delimiter
 _BLOCK_BYTES = 4 << 20
 # times with a zone that native code does not read: it knows ISO 8601 alone
 _ZONES = re.compile(rb"\d(?: (?:Z|[+-]\d\d)| ?(?:UTC|GMT))", re.IGNORECASE)
+
+
+class _Dialect(NamedTuple):
+    """How the cells of a file's lines are written. `skip_space`: spaces before a cell are none of it."""
+
+    delimiter: str = _DELIMITERS[0]
+    skip_space: bool = False
+
+    def reader(self, text: str) -> Any:
+        """A csv.reader of lines."""
+        lines = io.StringIO(text, newline="")
+        return csv.reader(lines, delimiter=self.delimiter, skipinitialspace=self.skip_space)
+
+    def lines(self, text: bytes, most: int, at_end: bool) -> tuple[int, int]:
+        """How many whole lines the text begins with, up to `most`, and their bytes."""
+        return _native.csv_lines(text, most, at_end, self.delimiter, _QUOTE, self.skip_space)
 
 
 def rows(source: Source) -> Iterator[tuple[int, Row]]:
@@ -62,7 +79,7 @@ def _rows(block: FileRows, names: list[str], source: Source) -> Iterator[tuple[i
     """Each row with the number of its line."""
     assert isinstance(block.rows, CsvText)
     text, line = source.text(block.rows.text, block.lines[0]), block.lines[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=block.rows.delimiter)
+    reader = _Dialect(block.rows.delimiter, block.rows.skip_space).reader(text)
     for cells in reader:
         if cells and len(cells) != len(names):
             raise UserMistake(f"{source.name}:{line}: expected {len(names)} cells, got {len(cells)}")
@@ -75,36 +92,45 @@ def _delimiter(head: str) -> str:
     """Returns the delimiter that gives each of the first lines the same number of cells, and the most of them."""
     best, cells = _DELIMITERS[0], 1
     for each in _DELIMITERS:
-        counts = {
-            len(row) for row in islice(csv.reader(io.StringIO(head, newline=""), delimiter=each), _SNIFFED_LINES) if row
-        }
-        if len(counts) == 1 and (count := counts.pop()) > cells:
-            best, cells = each, count
+        for skip_space in (False, True):  # before a quote they would make it a part of the cell
+            counts = {len(row) for row in islice(_Dialect(each, skip_space).reader(head), _SNIFFED_LINES) if row}
+            if len(counts) == 1 and (count := counts.pop()) > cells:
+                best, cells = each, count
     return best
 
 
-def _declared(source: Source, held: bytes) -> tuple[str, bytes, int]:
-    """Returns the delimiter, the text behind its declaration, and the number of the line that begins there."""
+def _has_spaces(delimiter: str, head: str) -> bool:
+    """Returns whether a space stands behind each delimiter of the first rows, be it in the line of names or not."""
+    rows = [row for row in islice(_Dialect(delimiter).reader(head), 1, _SNIFFED_LINES) if len(row) > 1]
+    return bool(rows) and all(cell.startswith(" ") for row in rows for cell in row[1:])
+
+
+def _declared(source: Source, held: bytes) -> tuple[_Dialect, bytes, int]:
+    """Returns the dialect, the text behind the declaration of it, and the number of the line that begins there."""
     head = held[:_BLOCK_BYTES]
     lines = head.decode(errors="replace")
     if len(head) == len(held) and "\n" in lines:
         lines = lines[: lines.rindex("\n") + 1]
-    if lines[: len(_DECLARED)].lower() == _DECLARED and len(lines) > len(_DECLARED):
-        return lines[len(_DECLARED)], held.partition(b"\n")[2], 2
-    found = _delimiter(lines)
-    if found != _DELIMITERS[0]:
+    is_declared = lines[: len(_DECLARED)].lower() == _DECLARED and len(lines) > len(_DECLARED)
+    found = lines[len(_DECLARED)] if is_declared else _delimiter(lines)
+    if is_declared:
+        lines, held = lines.partition("\n")[2], held.partition(b"\n")[2]
+    elif found != _DELIMITERS[0]:
         log.info(f"{source.name}: cells are separated by {found!r}")
-    return found, held, 1
+    skip_space = found != " " and _has_spaces(found, lines)
+    if skip_space:
+        log.info(f"{source.name}: a space stands behind each {found!r}; spaces before a cell are not read")
+    return _Dialect(found, skip_space), held, 1 + is_declared
 
 
 def _texts(source: Source, size: Size) -> Iterator[tuple[FileRows, list[str]]]:
     """Whole lines, at most so many, and the names of their cells."""
     names: list[str] = []
     held, at_end, first, line = source.begin() and source.read(), False, 0, 1
-    delimiter, held, line = _declared(source, held)
+    dialect, held, line = _declared(source, held)
     while held or not at_end:
         most = size.rows if names else 1
-        count, end = _native.csv_lines(held, most, at_end, delimiter, _QUOTE)
+        count, end = dialect.lines(held, most, at_end)
         enough = count == most or (count >= size.multiple and len(held) >= _BLOCK_BYTES)
         if not at_end and not enough and not (source.is_live and count >= size.multiple):
             if is_too_long(len(held)):
@@ -115,16 +141,17 @@ def _texts(source: Source, size: Size) -> Iterator[tuple[FileRows, list[str]]]:
         if not count:
             return
         if names and not at_end and count < most and count % size.multiple:
-            count, end = _native.csv_lines(held, count - count % size.multiple, False, delimiter, _QUOTE)
+            count, end = dialect.lines(held, count - count % size.multiple, False)
         text, held = held[:end], held[end:]
         if names:
-            yield FileRows(CsvText(text, count, (), delimiter, _QUOTE), source.name, first, (line,)), names
+            yield FileRows(CsvText(text, count, (), dialect.delimiter, _QUOTE, dialect.skip_space), source.name, first,
+                           (line,)), names  # fmt: skip
             first += count
             size.passed(count)
             if not size.rows:
                 return
         else:
-            names = next(iter(csv.reader(io.StringIO(source.text(text, line), newline=""), delimiter=delimiter)), [""])
+            names = next(dialect.reader(source.text(text, line)), [""])
             if len(set(names)) != len(names):
                 raise UserMistake(f"{source.name}:{line}: expected column names that differ, got {', '.join(names)}")
         line += text.count(b"\n")

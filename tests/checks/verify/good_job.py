@@ -100,7 +100,7 @@ class GoodJob:
             if not bad:
                 continue
             self.record([self.row(x="bad" if at in (1, 6) else at) for at in range(13)], partition)
-            self.record(self.row(x="n/a"), partition, key=b"bad")
+            self.record(self.row(x="bad"), partition, key=b"bad")
             self.record(self.row(z=None), partition)
             self.written.append("records", None, b"gone", partition=partition)
             self.written.append("records", b"\xc1 no msgpack", partition=partition)

@@ -37,10 +37,10 @@ def job(kafka, tmp_path: Path) -> LiveJob:
     job = LiveJob(kafka, tmp_path, partitions=2, format="json", max_dead_letter_share=1)
     for seed in range(3):
         job.produce(200, seed)
-        job.produce_values([b'{"x1": "n/a"}'] * 4, partition=0)
+        job.produce_values([b'{"x1": "bad"}'] * 4, partition=0)
         threaded.rows_after(job.path)
     requests = [{"key": b"%d" % at, "value": json.dumps(row)} for at, row in enumerate(rows(40))]
-    requests += [{"value": bad} for bad in (b'{"x1": "n/a"}', b"{", b"", None, b'[{"x1": 1}, {"x1": "n/a"}]')]
+    requests += [{"value": bad} for bad in (b'{"x1": "bad"}', b"{", b"", None, b'[{"x1": 1}, {"x1": "bad"}]')]
     job.produce_messages(requests, f"{job.name}.requests")
     assert job.here("predict", "--until-end").returncode == 0
     job.verified()

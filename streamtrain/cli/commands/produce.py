@@ -139,9 +139,9 @@ class Sent:
         try:
             with rejecting.counting(rows.row_count):
                 writer.write(rows, on_delivery=block.count, on_rejected=rejecting.leave_out)
+            block.rejected = rejecting.found.rows - rejected
         finally:
             block.rows, block.records = writer.rows_written - before, writer.records_written - records
-            block.rejected = rejecting.found.rows - rejected
         self._pass()
 
     def _pass(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from example_format import plain_formats
+from example_format import plain_formats, row_formats, with_schema
 
 import streamtrain
 from streamtrain import Job
@@ -43,7 +43,9 @@ SPARSE = Job.from_tables(
 )  # fmt: skip
 GOOD = [{"a": round(math.sin(row), 3), "c": f"ü{row % 7}", "y": row % 2} for row in range(ROWS)]
 KEPT = [row for number, row in enumerate(GOOD) if number not in BAD]
-FORMATS = list(plain_formats(JOB.schema))
+SCHEMA = {"a": "number", "c": "text", "y": "number"}
+WITH_SCHEMA = [each for each in (with_schema(name, SCHEMA) for name in row_formats()) if not isinstance(each, str)]
+FORMATS: list[Any] = [*plain_formats(JOB.schema), *WITH_SCHEMA]
 CELLS: dict[str, tuple[str, Any]] = {
     "infinity": ("a", math.inf), "minus infinity": ("a", -math.inf), "list": ("a", [1.0]), "object": ("a", {"v": 1}),
     "surrogate": ("c", "\ud800"), "list of a category": ("c", ["u"]), "list label": ("y", []),
@@ -116,7 +118,7 @@ def arrays(job: Job, format: Any, values: list[bytes]) -> list[Any]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_of_a_program_they_are_in_their_place(format: str) -> None:
+def test_of_a_program_they_are_in_their_place(format: Any) -> None:
     """Catches a bad row that takes others along, is told under another number, or lies in a record of good rows."""
     expected = arrays(JOB, JOB.plan().bare, list(JOB.plan().encoded(KEPT)))
     for name, rows in of_programs():
@@ -132,7 +134,7 @@ def test_of_a_program_they_are_in_their_place(format: str) -> None:
 def test_of_files_they_are_dead_letters_in_their_place(tmp_path: Path) -> None:
     """Catches a file that ends at a bad row, an offset that moves, and a row that trains as what it is not."""
     for (path, job, first), named in zip(of_files(tmp_path), cycle(FORMATS), strict=False):
-        format: Any = job.records.named if job is SPARSE else named
+        format = job.records.named if job is SPARSE else named
         counter = row_counter(job.schema, format)
         reported: list[Rejected] = []
         whole = list(placed_records(str(path), job.schema, format, 0, reported.append))

@@ -170,7 +170,8 @@ class Records:
                 row = start + error.args[0]
                 if not call.reject or self._is_structure(error, block, row):
                     raise UserMistake(str(found)) from None
-                left += [(row + 1, end)] if row + 1 < end else []
+                middle = row + 1 + (end - row - 1) // 2  # a table of all rows behind each bad one would take too long
+                left += [piece for piece in ((middle, end), (row + 1, middle)) if piece[0] < piece[1]]
                 left += [found, (start, row)] if start < row else [found]
             finally:
                 self._encoder.clear()

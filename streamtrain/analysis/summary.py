@@ -15,6 +15,7 @@ from streamtrain.columns.formats import parse
 from streamtrain.columns.kinds import FEATURE
 from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
 from streamtrain.columns.kinds.parsed import ONE_TEXT
+from streamtrain.columns.rejected import RejectedRows
 from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.transforms.transform import NUMBER, TEXT, TIME
@@ -58,11 +59,7 @@ class Summary:
     def _take(self, batch: Rows) -> None:
         self.rows += batch.count
         for each in batch.left_out:
-            count = each.row_to - each.row_from
-            self.unusable += count
-            name = next((name for name in self.columns if is_at(each.path, self._schema, name)), None)
-            if name is not None:
-                self.columns[name].unusable += count
+            self._leave_out(each.path, each.row_to - each.row_from)
         for name, column in self.columns.items():
             cells = batch.get(name)
             if isinstance(cells, Lists):
@@ -82,6 +79,18 @@ class Summary:
                 column.there += int(there.sum())
             else:
                 column.add(cells[there])
+
+    def add_rejected(self, rejected: RejectedRows) -> None:
+        """Rows of a file that no record can hold."""
+        for each in rejected:
+            self._leave_out(each.path, 1)
+        self.unusable += rejected.rows - len(rejected)
+
+    def _leave_out(self, path: str, rows: int) -> None:
+        self.unusable += rows
+        name = next((name for name in self.columns if is_at(path, self._schema, name)), None)
+        if name is not None:
+            self.columns[name].unusable += rows
 
     def document(self, against: Summary | None = None) -> dict[str, Any]:
         """As JSON can hold it. `against`: what drift is measured from."""

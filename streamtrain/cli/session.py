@@ -20,6 +20,12 @@ log = get_logger(__name__)
 COMMON = "Common options"
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+MaxRejected = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, help="Share of rows that may be left out for a cell that no record can hold; above it, an error."
+    ),
+]
 Files = Annotated[
     list[str] | None,
     typer.Option(

@@ -29,16 +29,16 @@ class Scorer:
         self._one = deque([self._workspace(1)])
         self._many = deque([self._workspace(BATCH_ROWS)])
 
-    def predict(self, rows: Any, errors: Errors = "raise") -> Any:
-        """See LiveModel.predict."""
-        if errors != "raise" and errors != "return":
+    def predict(self, rows: Any, errors: Errors | None = "raise") -> Any:
+        """See LiveModel.predict; None: "raise" for one dict alone, "return" for many rows."""
+        if errors not in ("raise", "return", None):
             raise UserMistake(f'predict: expected errors="raise" or errors="return", got {errors!r}')
         if type(rows) is dict:
             answer, failed = self._rows(self._one, 1, rows)
             if not failed:
                 return answer
             if not is_columns(rows, self._names):
-                return _outcome(errors, row_error(failed[0], alone=True))
+                return _outcome(errors or "raise", row_error(failed[0], alone=True))
         given = read(rows, self._names)
         if isinstance(given, dict):
             return self.predict(given, errors)
@@ -46,7 +46,7 @@ class Scorer:
             self._many, BATCH_ROWS, given
         )
         for each in failed:
-            answers[each[0]] = _outcome(errors, row_error(each, alone=False))
+            answers[each[0]] = _outcome(errors or "return", row_error(each, alone=False))
         return answers
 
     def _rows(self, pool: deque[_native.RowScorer], rows: int, given: Any) -> tuple[Any, list[_Failed]]:

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ from streamtrain.clients.forks import after_fork
 from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
 from streamtrain.columns.keys import key_bytes
 from streamtrain.columns.records import Record, Records, header_bytes
+from streamtrain.columns.rejected import Rejected
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.settings import Purpose, client_settings
@@ -33,6 +34,7 @@ from streamtrain.topics.topic import MESSAGE_BYTES, row_topics
 
 log = logging.getLogger("streamtrain.writer")
 T = TypeVar("T")
+OnRejected = Callable[[Rejected], None]
 
 PACK_ROWS = 256  # rows in a record where many are written at once
 MOST_PACK_ROWS = 65_536
@@ -118,6 +120,7 @@ class RecordWriter:
         headers: Mapping[str, str | bytes | None] | Headers | None = None,
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
+        on_rejected: OnRejected | None = None,
     ) -> int:
         """Accepts a dict, many dicts, a dict of arrays or a frame; gives the number of rows.
 
@@ -125,15 +128,16 @@ class RecordWriter:
         else now) and are reported to `on_delivery`. datetime, Decimal, NumPy's scalars and the like are taken where the
         column can; fields the job does not name are no reason for an error. Raises UserMistake naming the row and
         column that cannot be written, with none of the call's rows accepted (of more than 65,536: none from the block
-        of that row on, as the error says); what an earlier delivery failed of; KafkaUnreachable when librdkafka's queue
-        has been full for two minutes: rows accepted are kept then. Waits while that queue is full.
+        of that row on, as the error says); with `on_rejected` such a row is left out alone, and that gets its place and
+        reason. Raises what an earlier delivery failed of; KafkaUnreachable when librdkafka's queue is full for two
+        minutes: rows accepted are kept then. Waits while that queue is full.
         """
         outbox = self._outbox
         with self._lock:
             if outbox.refusing:
                 self._refuse()
             if key is None and headers is None and timestamp_ms is None and on_delivery is None:
-                if self._quick and type(rows) is dict and not outbox.waiting:
+                if self._quick and on_rejected is None and type(rows) is dict and not outbox.waiting:
                     try:  # one dict that is a record of its own: the hot path
                         value = self._encode(rows)
                         if value is not None and len(value) <= self._most_bytes:
@@ -144,13 +148,13 @@ class RecordWriter:
                             return 1
                     except (ValueError, BufferError, KafkaException):
                         pass  # the other way says what it is
-                return self._write(rows, self._default)
-            return self._write(rows, self._along(key, headers, timestamp_ms, on_delivery))
+                return self._write(rows, self._default, on_rejected)
+            return self._write(rows, self._along(key, headers, timestamp_ms, on_delivery), on_rejected)
 
-    def check(self, rows: Any) -> None:
-        """Raises UserMistake for rows that `write` would refuse; nothing is sent."""
+    def check(self, rows: Any, on_rejected: OnRejected | None = None) -> None:
+        """Raises UserMistake for rows that `write` would refuse, or gives each to `on_rejected`; nothing is sent."""
         with self._lock:
-            for _ in self._records.blocks(rows, None, self._default.own_keys):
+            for _ in self._blocks(rows, self._default, on_rejected):
                 pass
 
     @property
@@ -259,17 +263,23 @@ class RecordWriter:
         own_keys = key is None and self._default.own_keys
         return _Along(key_bytes(key), own_keys, found, timestamp_ms, on_delivery)
 
-    def _write(self, rows: Any, along: _Along) -> int:
+    def _write(self, rows: Any, along: _Along, on_rejected: OnRejected | None) -> int:
         if self._pack is not None and isinstance(rows, Mapping):
             row = dict(rows)  # the caller's may change before it is sent
-            own = self._records.own_of(row, along.key, along.own_keys)
-            if self._records.of_dict(row, along.spare_bytes + own.bytes) is not None:
+            try:
+                own = self._records.own_of(row, along.key, along.own_keys)
+                is_alone = self._records.of_dict(row, along.spare_bytes + own.bytes) is not None
+            except UserMistake:
+                if on_rejected is None:
+                    raise
+                is_alone = False  # what is wrong with it is given to on_rejected
+            if is_alone:
                 self._gather(row, along)
                 return 1
         self._send_gathered()
         before = self.rows_written
         try:
-            for block in self._records.blocks(rows, along.key, along.own_keys, along.spare_bytes):
+            for block in self._blocks(rows, along, on_rejected):
                 self._accept(block, along)
                 self._outbox.send(DELIVERY_TIMEOUT_S)
         except UserMistake as mistake:
@@ -278,6 +288,14 @@ class RecordWriter:
             written = self.rows_written - before
             raise UserMistake(f"{mistake}; the {written:,} rows before its block are written") from None
         return self.rows_written - before
+
+    def _blocks(self, rows: Any, along: _Along, on_rejected: OnRejected | None) -> Iterator[list[Record]]:
+        reject = on_rejected is not None
+        for block in self._records.blocks(rows, along.key, along.own_keys, along.spare_bytes, reject=reject):
+            for each in block:
+                if isinstance(each, Rejected) and on_rejected is not None:
+                    on_rejected(each)
+            yield [each for each in block if isinstance(each, Record)]
 
     def _gather(self, row: dict[str, Any], along: _Along) -> None:
         if along != self._gathered.along:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streamtrain import _native
 from streamtrain.columns.arrow_cells import of_arrow
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -46,44 +47,59 @@ class CsvText(NamedTuple):
     quote: str
     skip_space: bool  # spaces before a cell are none of it
 
-    def whole_lines(self, most: int) -> tuple[int, int]:
-        """(how many of the lines there are, up to `most`, and their bytes)"""
-        return _native.csv_lines(self.text, most, True, self.delimiter, self.quote, self.skip_space)
+    def bytes_before(self, row: int) -> int:
+        return _native.csv_lines(self.text, row, True, self.delimiter, self.quote, self.skip_space)[1] if row else 0
+
+    def part(self, first: int, end: int) -> CsvText:
+        """Rows [first, end)."""
+        begin = self.bytes_before(first)
+        until = self.bytes_before(end) if end < self.rows else len(self.text)
+        return self._replace(text=self.text[begin:until], rows=end - first)
+
+
+Block = list[Any] | CsvText | Columns  # of a list each a dict, or an Unreadable
+
+
+def count_of(block: Block) -> int:
+    return len(block) if isinstance(block, list) else block.rows
+
+
+def part_of(block: Block, first: int, end: int) -> Block:
+    """Rows [first, end)."""
+    if first == 0 and end == count_of(block):
+        return block
+    return block[first:end] if isinstance(block, list) else block.part(first, end)
 
 
 class FileRows(NamedTuple):
     """Rows out of a file: `first` is the first one's number in it, from 0. `lines`: each one's line where it is known,
     of CSV that of the first."""
 
-    rows: list[dict[str, Any]] | CsvText | Columns
+    rows: Block
     name: str
     first: int
     lines: tuple[int, ...] = ()
 
     @property
     def row_count(self) -> int:
-        return len(self.rows) if isinstance(self.rows, list) else self.rows.rows
+        return count_of(self.rows)
 
     def behind(self, count: int) -> FileRows:
         """Those behind the first `count`, of which there are fewer than rows."""
         first, rows = self.first + count, self.rows
         if isinstance(rows, CsvText):
-            at, breaks = self._before(rows, count)
-            kept = rows._replace(text=rows.text[at:], rows=rows.rows - count)
-            return FileRows(kept, self.name, first, (self.lines[0] + breaks,))
-        kept_rows = rows.part(count, rows.rows) if isinstance(rows, Columns) else rows[count:]
-        return FileRows(kept_rows, self.name, first, self.lines[count:])
+            line = self.lines[0] + self._breaks_before(rows, count)
+            return FileRows(rows.part(count, rows.rows), self.name, first, (line,))
+        return FileRows(part_of(rows, count, count_of(rows)), self.name, first, self.lines[count:])
 
     @staticmethod
-    def _before(rows: CsvText, row: int) -> tuple[int, int]:
-        """Bytes and line breaks before a row."""
-        at = rows.whole_lines(row)[1] if row else 0
-        return at, rows.text.count(b"\n", 0, at)
+    def _breaks_before(rows: CsvText, row: int) -> int:
+        return rows.text.count(b"\n", 0, rows.bytes_before(row))
 
     def where(self, row: int) -> str:
         """What mistakes call a row."""
         if isinstance(self.rows, CsvText):
-            return f"{self.name}:{self.lines[0] + self._before(self.rows, row)[1]}"
+            return f"{self.name}:{self.lines[0] + self._breaks_before(self.rows, row)}"
         return f"{self.name}:{self.lines[row]}" if self.lines else f"{self.name} row {self.first + row}"
 
 
@@ -142,9 +158,17 @@ def _depth(value: Any) -> int:
 
 
 def is_row(value: Any, names: Names) -> bool:
-    """Whether an iterator that gives this first gives rows, and not many at a time."""
-    many = hasattr(value, "columns") or hasattr(value, "column_names")
-    return not (is_columns(value, names) if isinstance(value, Mapping) else many)
+    """Whether an iterator that gives this first gives rows, and not many at a time. A dict with an array and a single
+    value is a row, a cell of which is an array."""
+    if not isinstance(value, Mapping):
+        return not any(hasattr(value, name) for name in ("collect_schema", "columns", "column_names"))
+    cells = (cell for name, cell in value.items() if name in names.columns and name not in names.lists)
+    return not is_columns(value, names) or not all(map(is_array, cells))
+
+
+def collected(rows: Any) -> Any:
+    """A frame that is still to be computed, as polars' LazyFrame, as the frame that it gives; all else as it is."""
+    return rows.collect() if hasattr(rows, "collect") and hasattr(rows, "collect_schema") else rows
 
 
 def read(
@@ -154,6 +178,7 @@ def read(
 
     Raises UserMistake for what is none of the forms, and for columns of differing lengths.
     """
+    rows = collected(rows)
     if isinstance(rows, Mapping):
         given = rows if type(rows) is dict else dict(rows)
         return columns_of(given, names, others) if is_columns(given, names) else given
@@ -180,6 +205,14 @@ def dicts(rows: Iterable[Any], first: int = 0) -> list[dict[str, Any]]:
         if not isinstance(row, Mapping):
             raise UserMistake(f"rows[{number}]: expected a dict, got {type(row).__name__}")
     return [dict(row) for row in listed]
+
+
+def dicts_or_unreadable(rows: list[Any] | tuple[Any, ...]) -> list[dict[str, Any] | Unreadable]:
+    """Rows as dicts; what is no row is an Unreadable in its place."""
+    if type(rows) is list and all(type(row) is dict for row in rows):
+        return rows
+    bad = ((row, Unreadable(f"expected a dict, got {type(row).__name__}")) for row in rows)
+    return [dict(row) if isinstance(row, Mapping) else unreadable for row, unreadable in bad]
 
 
 def columns_of(given: Mapping[str, Any], names: Names, others: bool = False, rows: int = 0) -> Columns:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from streamtrain import _native
 from streamtrain.columns.around import HEADERS, KEY
 from streamtrain.columns.formats import Format
-from streamtrain.columns.forms import Columns, CsvText, FileRows, Names, dicts, is_row, read
+from streamtrain.columns.forms import (
+    Block,
+    Columns,
+    CsvText,
+    FileRows,
+    Names,
+    count_of,
+    dicts,
+    dicts_or_unreadable,
+    is_row,
+    part_of,
+    read,
+)
 from streamtrain.columns.keys import key_bytes
 from streamtrain.columns.paths import cell_at, place
+from streamtrain.columns.rejected import Rejected, Unreadable
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -54,6 +67,31 @@ class Record(NamedTuple):
     rows: int
 
 
+def rows_of(given: Record | Rejected) -> int:
+    return given.rows if isinstance(given, Record) else 1
+
+
+class _Call(NamedTuple):
+    """What a call of blocks() asks for. `source`: the file that its rows are of; `alone`: they are one dict."""
+
+    key: bytes | None = None
+    own_keys: bool = False
+    spare_bytes: int = 0
+    reject: bool = False
+    source: FileRows | None = None
+    alone: bool = False
+    by_name: bool = False  # cells stand at their columns' names, not at their paths
+
+    def where(self, row: int) -> str:
+        """What people call a row, by its number in the call."""
+        if self.source is not None:
+            return self.source.where(row)
+        return "row" if self.alone and not self.by_name else f"row {row}"
+
+
+_ALONE = _Call(alone=True)
+
+
 class Records:
     """Makes the records of one topic. One thread at a time.
 
@@ -87,47 +125,96 @@ class Records:
         try:
             value = self._encoder.encode_row(row)
         except ValueError as error:
-            raise self._mistake(error, 0, alone=True) from None
+            raise UserMistake(str(self._rejected(error, 0, _ALONE))) from None
         if value is not None and len(value) + spare_bytes > self._most_bytes:
-            raise self._too_large("row", len(value))
+            raise UserMistake(f"{self._topic}: {self._too_large('row', len(value))}")
         return value
 
-    def blocks(self, rows: Any, key: bytes | None, own_keys: bool, spare_bytes: int = 0) -> Iterator[list[Record]]:
+    @overload
+    def blocks(
+        self, rows: Any, key: bytes | None, own_keys: bool, spare_bytes: int = 0
+    ) -> Iterator[list[Record]]: ...
+    @overload
+    def blocks(
+        self, rows: Any, key: bytes | None, own_keys: bool, spare_bytes: int = 0, *, reject: bool
+    ) -> Iterator[list[Record | Rejected]]: ...
+    def blocks(
+        self, rows: Any, key: bytes | None, own_keys: bool, spare_bytes: int = 0, *, reject: bool = False
+    ) -> Iterator[Any]:
         """The records of at most BLOCK_ROWS rows at a time. With `own_keys` the key column gives the keys, else `key`;
-        columns from headers give those.
+        columns from headers give those. A record and `spare_bytes` are no larger than a message may be.
 
-        A record and `spare_bytes` are no larger than a message may be.
+        A row that no record can hold is a UserMistake. With `reject` it is a Rejected in its place: no record goes on
+        behind it, so that records and rejected rows are in the order of the rows, where all have the same key.
         """
         source = rows if isinstance(rows, FileRows) else None
-        rows = rows if source is None else source.rows
-        for first, block in _blocks(rows, self._names):
-            by_name = not isinstance(block, list)
+        given = rows if source is None else source.rows
+        call = _Call(key, own_keys, spare_bytes, reject, source, isinstance(given, dict))
+        for first, block in _blocks(given, self._names, call):
+            yield list(self._made(first, block, call._replace(by_name=not isinstance(block, list))))
+
+    def _made(self, first: int, block: Block, call: _Call) -> Iterator[Record | Rejected]:
+        """Reads a block. Where a row is refused, the rows before it and those behind it are read apart."""
+        left = list(self._pieces(first, block, call))[::-1]
+        while left:
+            piece = left.pop()
+            if isinstance(piece, Rejected):
+                yield piece
+                continue
+            start, end = piece
+            part = part_of(block, start, end)
             try:
-                if isinstance(block, CsvText):
-                    self._encoder.read_csv(
-                        block.text, block.order, block.rows, block.delimiter, block.quote, block.skip_space
-                    )
-                    count = block.rows
-                elif isinstance(block, Columns):
-                    named = {name: self._cells(name, cells) for name, cells in block.named.items()}
-                    self._encoder.read_columns(named, block.rows)
-                    count = block.rows
-                else:
-                    self._encoder.read_rows(block)
-                    count = len(block)
-                groups: Iterable[tuple[Own, list[int] | None]] = [(Own(key), None)]
-                if self.has_own and not isinstance(block, CsvText):
-                    groups = self._groups(block, count, key, own_keys)
-                yield [
-                    record
-                    for own, chosen in groups
-                    for record in self._packed(own, range(count) if chosen is None else chosen, first, spare_bytes)
-                ]
+                yield from list(self._records_of(part, first + start, call))
             except ValueError as error:
-                alone = isinstance(rows, dict) and not by_name
-                raise self._mistake(error, first, alone, by_name, source) from None
+                found = self._rejected(error, first + start, call)
+                row = start + error.args[0]
+                if not call.reject or self._is_structure(error, block, row):
+                    raise UserMistake(str(found)) from None
+                middle = row + 1 + (end - row - 1) // 2  # a table of all rows behind each bad one would take too long
+                left += [piece for piece in ((middle, end), (row + 1, middle)) if piece[0] < piece[1]]
+                left += [found, (start, row)] if start < row else [found]
             finally:
                 self._encoder.clear()
+
+    @staticmethod
+    def _pieces(first: int, block: Block, call: _Call) -> Iterator[tuple[int, int] | Rejected]:
+        """The rows that a reader could make something of, and between them those that it could not."""
+        start, end = 0, count_of(block)
+        for row, each in enumerate(block) if isinstance(block, list) else ():
+            if type(each) is not Unreadable:
+                continue
+            found = Rejected(call.where(first + row), each.reason)
+            if not call.reject:
+                raise UserMistake(str(found))
+            if start < row:
+                yield start, row
+            yield found
+            start = row + 1
+        if start < end:
+            yield start, end
+
+    @staticmethod
+    def _is_structure(error: ValueError, block: Block, row: int) -> bool:
+        """Whether a mistake is one of the lines of a text, and not of a cell: a quote that is not closed may hold many
+        rows."""
+        if not isinstance(block, CsvText):
+            return False
+        return not error.args[1] or block.text.count(b"\n", block.bytes_before(row), block.bytes_before(row + 1)) > 1
+
+    def _records_of(self, block: Block, first: int, call: _Call) -> Iterator[Record | Rejected]:
+        if isinstance(block, CsvText):
+            self._encoder.read_csv(block.text, block.order, block.rows, block.delimiter, block.quote, block.skip_space)
+        elif isinstance(block, Columns):
+            named = {name: self._cells(name, cells) for name, cells in block.named.items()}
+            self._encoder.read_columns(named, block.rows)
+        else:
+            self._encoder.read_rows(block)
+        count = count_of(block)
+        groups: Iterable[tuple[Own, list[int] | None]] = [(Own(call.key), None)]
+        if self.has_own and not isinstance(block, CsvText):
+            groups = self._groups(block, count, call.key, call.own_keys)
+        for own, chosen in groups:
+            yield from self._packed(own, range(count) if chosen is None else chosen, first, call)
 
     def _cells(self, name: str, cells: Any) -> Any:
         """Times as integers where the column holds times, durations as seconds where it holds numbers; elsewhere as
@@ -147,7 +234,7 @@ class Records:
         return Own(found, tuple((header, value) for header, value in headers if value is not None))
 
     def _groups(
-        self, block: Columns | list[dict[str, Any]], count: int, key: bytes | None, own_keys: bool
+        self, block: Columns | list[Any], count: int, key: bytes | None, own_keys: bool
     ) -> Iterable[tuple[Own, list[int] | None]]:
         """(what is around them, numbers of the rows that may share a record), in order of first sight; None: all."""
         by_name = isinstance(block, Columns)
@@ -165,62 +252,75 @@ class Records:
         listed = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in cells.items()}
         return ({str(name): column[number] for name, column in listed.items()} for number in range(count))
 
-    def _packed(self, own: Own, chosen: range | list[int], first: int, spare_bytes: int) -> Iterator[Record]:
+    def _packed(self, own: Own, chosen: range | list[int], first: int, call: _Call) -> Iterator[Record | Rejected]:
         for start in range(0, len(chosen), self._pack):
-            yield from self._fitting(own, chosen[start : start + self._pack], first, spare_bytes + own.bytes)
+            yield from self._fitting(own, chosen[start : start + self._pack], first, call)
 
-    def _fitting(self, own: Own, chosen: range | list[int], first: int, spare_bytes: int) -> Iterator[Record]:
-        """One record, or two halves of it where it would be larger than a message may be."""
+    def _fitting(self, own: Own, chosen: range | list[int], first: int, call: _Call) -> Iterator[Record | Rejected]:
+        """One record, or two halves of it where it would be larger than a message may be, or holds a row that no record
+        can."""
+        try:
+            value = self._encoded(chosen)
+        except ValueError as error:
+            if not call.reject:
+                raise
+            if len(chosen) == 1:
+                yield self._rejected(error, first, call)
+                return
+        else:
+            size = len(value) + call.spare_bytes + own.bytes
+            if size <= self._most_bytes:
+                yield Record(own, value, len(chosen))
+                return
+            if len(chosen) == 1:
+                found = self._too_large(call.where(first + chosen[0]), len(value))
+                if not call.reject:
+                    raise UserMistake(f"{self._topic}: {found}")
+                yield found
+                return
+        middle = len(chosen) // 2
+        yield from self._fitting(own, chosen[:middle], first, call)
+        yield from self._fitting(own, chosen[middle:], first, call)
+
+    def _encoded(self, chosen: range | list[int]) -> bytes:
         if isinstance(chosen, range):
-            value = self._encoder.encode(chosen.start, len(chosen))
-        else:
-            value = self._encoder.encode_chosen(chosen)
-        if len(value) + spare_bytes <= self._most_bytes:
-            yield Record(own, value, len(chosen))
-        elif len(chosen) == 1:
-            raise self._too_large(f"row {first + chosen[0]}", len(value))
-        else:
-            middle = len(chosen) // 2
-            yield from self._fitting(own, chosen[:middle], first, spare_bytes)
-            yield from self._fitting(own, chosen[middle:], first, spare_bytes)
+            return self._encoder.encode(chosen.start, len(chosen))
+        return self._encoder.encode_chosen(chosen)
 
-    def _mistake(
-        self, error: ValueError, first: int, alone: bool, by_name: bool = False, source: FileRows | None = None
-    ) -> UserMistake:
+    def _rejected(self, error: ValueError, first: int, call: _Call) -> Rejected:
         """Of a cell the encoder refuses: in columns it stands at its column's name, in a row at its path."""
         if len(error.args) != 4:
             raise error
         row, name, expected, got = error.args
-        got += _HINTS.get(got, "")
-        where = "row" if alone else f"row {first + row}"
-        if source is not None:
-            where = source.where(first + row)
-        if not name:
-            return UserMistake(f"{where}: expected {expected}, got {got}")
-        path = None if by_name else self._paths.get(name)
-        return UserMistake(f"{where} at ${f'.{name}' if path is None else place(path)}: expected {expected}, got {got}")
+        reason = f"expected {expected}, got {got}{_HINTS.get(got, '')}"
+        if name:
+            path = None if call.by_name else self._paths.get(name)
+            reason = f"${f'.{name}' if path is None else place(path)}: {reason}"
+        return Rejected(call.where(first + row), reason)
 
-    def _too_large(self, where: str, size: int) -> UserMistake:
-        return UserMistake(
-            f"{self._topic}: {where}: expected a row of at most {self._most_bytes:,} bytes with its key and headers, "
-            f"got {size:,}; raise message.max.bytes in [kafka.producer] and the topic's max.message.bytes, or make it "
-            "smaller"
+    def _too_large(self, where: str, size: int) -> Rejected:
+        return Rejected(
+            where,
+            f"expected a row of at most {self._most_bytes:,} bytes with its key and headers, got {size:,}; raise "
+            "message.max.bytes in [kafka.producer] and the topic's max.message.bytes, or make it smaller",
         )
 
 
-def _blocks(rows: Any, names: Names) -> Iterator[tuple[int, Columns | list[dict[str, Any]] | CsvText]]:
+def _blocks(rows: Any, names: Names, call: _Call) -> Iterator[tuple[int, Block]]:
     """(number of the first row, rows), at most BLOCK_ROWS at a time; an iterator is never held as a whole."""
     if isinstance(rows, CsvText):
         yield 0, rows
-    elif isinstance(rows, Columns):
+    elif isinstance(rows, Columns) or call.source is not None:
         yield from _parts(rows, 0)
+    elif call.reject and isinstance(rows, list | tuple):
+        yield from _parts(dicts_or_unreadable(rows), 0)
     elif not isinstance(rows, Iterator):
         yield from _parts(read(rows, names, True), 0)
     else:
-        yield from _iterated(rows, names)
+        yield from _iterated(rows, names, call.reject)
 
 
-def _iterated(rows: Iterator[Any], names: Names) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
+def _iterated(rows: Iterator[Any], names: Names, reject: bool) -> Iterator[tuple[int, Block]]:
     first, head = 0, list(islice(rows, 1))
     frames = bool(head) and not is_row(head[0], names)  # or dicts of arrays
     rows = chain(_taken(head), rows)
@@ -228,9 +328,9 @@ def _iterated(rows: Iterator[Any], names: Names) -> Iterator[tuple[int, Columns 
         for given in rows:
             for number, part in _parts(read(given, names, True), first):
                 yield number, part
-                first = number + (part.rows if isinstance(part, Columns) else len(part))
+                first = number + count_of(part)
     while block := list(islice(rows, BLOCK_ROWS)):
-        yield first, dicts(block, first)
+        yield first, dicts_or_unreadable(block) if reject else dicts(block, first)
         first += len(block)
 
 
@@ -240,12 +340,7 @@ def _taken(items: list[Any]) -> Iterator[Any]:
         yield items.pop(0)
 
 
-def _parts(
-    given: dict[str, Any] | list[dict[str, Any]] | Columns, before: int
-) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
-    if isinstance(given, dict):
-        given = [given]
-    count = given.rows if isinstance(given, Columns) else len(given)
-    for first in range(0, count, BLOCK_ROWS):
-        end = first + BLOCK_ROWS
-        yield before + first, given.part(first, end) if isinstance(given, Columns) else given[first:end]
+def _parts(given: dict[str, Any] | Block, before: int) -> Iterator[tuple[int, Block]]:
+    block: Block = [given] if isinstance(given, dict) else given
+    for first in range(0, count_of(block), BLOCK_ROWS):
+        yield before + first, part_of(block, first, min(first + BLOCK_ROWS, count_of(block)))

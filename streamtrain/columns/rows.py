@@ -38,14 +38,19 @@ class Fates:
     filtered: set[int] = field(default_factory=set)
 
 
+def row_counter(schema: Schema, format_name: Format) -> _native.BatchFiller:
+    """The decoder, for its count()."""
+    layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
+    return _native.BatchFiller(format_name, native_plan(schema, layout))
+
+
 def row_fates(schema: Schema, format_name: Format, record: bytes, around: _native.RecordAround) -> Fates:
     """What becomes of a record's rows in such a message, from the decoder; of dead rows of one reason side by side the
     first one's path.
 
     What cannot be decoded to the record's end is one dead row.
     """
-    layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
-    tally = _native.BatchFiller(format_name, native_plan(schema, layout)).count([record], around=[around])
+    tally = row_counter(schema, format_name).count([record], around=[around])
     fates = Fates()
     for row_from, row_to, path, *_ in tally.dead_rows:
         fates.dead |= dict.fromkeys(range(row_from, row_to), path)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from streamtrain.columns.forms import FileRows
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.files.wanted import Row, Wanted
 
 
@@ -27,12 +28,16 @@ class Size:
             self._left -= rows
 
 
-def in_blocks(name: str, rows: Iterator[tuple[int, Row]], wanted: Wanted, size: Size) -> Iterator[FileRows]:
+def in_blocks(
+    name: str, rows: Iterator[tuple[int, Row | Unreadable]], wanted: Wanted, size: Size
+) -> Iterator[FileRows]:
     """Rows with the job's columns; of each its line or number is known."""
-    first = 0
+    first, is_checked = 0, False
     while size.rows and (block := list(islice(rows, size.rows))):
-        if not first:
-            wanted.check_row(block[0][1], name)
-        yield FileRows([wanted.row(row) for _, row in block], name, first, tuple(line for line, _ in block))
+        if not is_checked and (row := next((row for _, row in block if isinstance(row, dict)), None)) is not None:
+            wanted.check_row(row, name)
+            is_checked = True
+        found = [row if isinstance(row, Unreadable) else wanted.row(row) for _, row in block]
+        yield FileRows(found, name, first, tuple(line for line, _ in block))
         first += len(block)
         size.passed(len(block))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from streamtrain.columns.formats import format_names, parse
 from streamtrain.columns.formats.parsed import contains_unusable
-from streamtrain.errors import UserMistake
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.files.source import Source
 from streamtrain.files.wanted import Row
 
@@ -22,11 +22,12 @@ def text_lines(source: Source, comment: bytes = b"\n") -> Iterator[tuple[int, by
     return ((number, line) for number, line in source.lines() if not line.lstrip().startswith(comment))
 
 
-def format_rows(source: Source, format: str, comment: bytes = b"\n") -> Iterator[tuple[int, Row]]:
+def format_rows(source: Source, format: str, comment: bytes = b"\n") -> Iterator[tuple[int, Row | Unreadable]]:
     """The rows of such a file."""
     for number, line in text_lines(source, comment):
         for row in parse(format, line).rows:
             if not isinstance(row, list) or contains_unusable(row):
                 got = line.strip()[:60].decode(errors="replace")
-                raise UserMistake(f"{source.name}:{number}: expected a line of {format}, got {got!r}")
-            yield number, dict(row)
+                yield number, Unreadable(f"expected a line of {format}, got {got!r}")
+            else:
+                yield number, dict(row)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from streamtrain.columns.forms import FileRows
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
 from streamtrain.files.forms import file_form, form_names, form_of
@@ -19,7 +20,9 @@ def read_rows(path: str, form: str | None = None) -> Iterator[Row]:
     Raises UserMistake, naming the line, for what is not a row.
     """
     with _source(path, form) as (source, found):
-        for _, row in file_form(found).rows(source):
+        for number, row in file_form(found).rows(source):
+            if isinstance(row, Unreadable):
+                raise UserMistake(f"{source.name}:{number}: {row.reason}")
             yield row
 
 

@@ -16,6 +16,7 @@ from streamtrain.log import get_logger
 log = get_logger(__name__)
 STANDARD_INPUT = "-"
 COMPRESSED = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd"}  # ends of names, and first bytes of such files
+CONVERT = "convert it from its encoding, as `iconv -f latin1 -t utf-8` does"
 _PIECE_BYTES = 1 << 20
 _MOST_LINE_BYTES = 64 << 20
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, at a text's begin
@@ -90,10 +91,12 @@ class Source:
         try:
             return line.decode()
         except UnicodeDecodeError as error:
-            raise UserMistake(
-                f"{self.name}:{number}: expected UTF-8 text: {error}; convert it from its encoding, "
-                f"as `iconv -f latin1 -t utf-8` does"
-            ) from error
+            raise UserMistake(f"{self.name}:{number}: {not_utf8(error)}") from error
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """What is told of a text that is not UTF-8."""
+    return f"expected UTF-8 text: {error}; {CONVERT}"
 
 
 def _encoding_of(text: bytes) -> str | None:

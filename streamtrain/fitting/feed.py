@@ -9,6 +9,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.columns.records import Record, Records
+from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.errors import UserMistake
 from streamtrain.files.records import PACK_ROWS, RECORD_BYTES, FileRecords
 from streamtrain.job import Job
@@ -18,20 +19,30 @@ _PUT_S = 0.5
 
 
 class Feed:
-    """Feeds `source` until the rows end or leave() is called. One thread runs it, any may call leave()."""
+    """Feeds `source` until the rows end or leave() is called. One thread runs it, any may call leave().
 
-    def __init__(self, job: Job) -> None:
+    `rejecting` counts and leaves out the rows that no record can hold.
+    """
+
+    def __init__(self, job: Job, rejecting: Rejecting) -> None:
         self._job = job
+        self.rejecting = rejecting
         self.source = _native.MemorySource()
         self._left = threading.Event()
         self.pass_records = 0  # of one pass over the rows; 0 while that is not known
-        self._ends = array("q", [0])  # of each record of a pass, the number of the row after its last
+        self._firsts = array("q")  # of each record of a pass, the number of its first row
         self._files: FileRecords | None = None
 
     def where(self, record: int, row: int) -> str:
         """What people call a record's row: its number among the program's rows, or in its file."""
         record %= self.pass_records or record + 1
-        return f"row {self._ends[record] + row}" if self._files is None else self._files.where(record, row)
+        return f"row {self._firsts[record] + row}" if self._files is None else self._files.where(record, row)
+
+    def number(self, record: int, row: int) -> int | None:
+        """A row's number among all rows, from 0; None where it was there in a pass before."""
+        if self.pass_records and record >= self.pass_records:
+            return None
+        return self._firsts[record] + row if self._files is None else self._files.number(record, row)
 
     def run(self, rows: Any, epochs: int = 1) -> None:
         """The rows, or those of FileRecords, as records, as RecordWriter makes them; so many times, and a round ends
@@ -64,7 +75,9 @@ class Feed:
 
     def _note_pass(self, epoch: int, count: int) -> None:
         if not count:
-            raise UserMistake("rows: expected at least one row, got none; has the iterator been used up before?")
+            used = " that can be used, got none"
+            none = ", got none; has the iterator been used up before?"
+            raise UserMistake(f"rows: expected at least one row{used if self.rejecting.rows else none}")
         if epoch and count != self.pass_records:
             raise UserMistake(
                 f"rows: expected the same in each pass, got {self.pass_records} records and in pass {epoch + 1} "
@@ -76,19 +89,22 @@ class Feed:
         if isinstance(rows, FileRecords):
             self._files = self._files or rows
             return rows.records()
-        return self._counted(self._made(rows)) if is_first else self._made(rows)
+        return self._made(rows, self.rejecting if is_first else self.rejecting.again(), is_first)
 
-    def _counted(self, records: Iterator[Record]) -> Iterator[Record]:
-        for record in records:
-            self._ends.append(self._ends[-1] + record.rows)
-            yield record
-
-    def _made(self, rows: Any) -> Iterator[Record]:
+    def _made(self, rows: Any, rejecting: Rejecting, is_first: bool) -> Iterator[Record]:
         job = self._job
         records = Records(job.schema.without_message(), bare_format(job), "rows", PACK_ROWS, RECORD_BYTES)
         given = self._while_wanted(rows) if isinstance(rows, Iterator) else rows
-        for block in records.blocks(given, key=None, own_keys=False):
-            yield from block
+        for block in records.blocks(given, key=None, own_keys=False, reject=True):
+            for each in block:
+                if isinstance(each, Rejected):
+                    rejecting.leave_out(each)
+                    continue
+                if is_first:
+                    self._firsts.append(rejecting.rows)
+                rejecting.take(each.rows)
+                yield each
+        rejecting.end()
 
     def _while_wanted(self, rows: Iterator[Any]) -> Iterator[Any]:
         """No row more is taken of an iterator than is needed: it is the program's."""

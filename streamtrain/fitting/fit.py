@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from streamtrain.columns.forms import collected
+from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.files.records import FileRecords
 from streamtrain.fitting.callbacks import Callbacks
@@ -20,6 +22,7 @@ from streamtrain.fitting.progress import shown
 from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
 from streamtrain.run.host import Event
+from streamtrain.topics.chunks import Stored
 
 
 def fit(
@@ -34,6 +37,7 @@ def fit(
     every_epochs: int | None = None,
     progress: bool = False,
     on_event: Callable[[Event], None] = lambda event: None,
+    max_rejected: float = MAX_REJECTED,
 ) -> Fitted:
     """Trains a job's model on `rows` and gives the snapshot, which predicts; no Kafka is needed.
 
@@ -54,23 +58,32 @@ def fit(
     where standard error is a terminal. `on_event` gets what a trainer tells: {"event": "progress" | "published" |
     "worker_died" | "ended", ...}. It and callbacks are called from other threads.
 
+    A row with a cell that its column cannot take (infinity, a list, an object) is left out; `Fitted.rejected` has its
+    place and reason. Where such rows are more than `max_rejected`, a share from 0 to 1 of all rows, that is a mistake.
+
     Raises JobMistakes and UserMistake for a job or rows that are none, and where there are no rows; CheckFailed where
     training diverges, workers die again and again, or too many rows or all of them cannot be used; and what an
     iterator, a callback or `on_event` raises. However it ends, Ctrl-C included, it leaves no process and no memory.
     """
-    given = job_of(job, module)
+    given, rows, rejecting = job_of(job, module), collected(rows), Rejecting(max_rejected)
     _check_passes(rows, epochs, every_rounds, every_epochs)
     check_labels(given, rows)
     wanted = _without_clock(given)
-    source = rows if files is None else FileRecords(wanted, _paths(rows, files))
+    source = rows if files is None else FileRecords(wanted, _paths(rows, files), rejecting=rejecting)
     watching = Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)
     watching.begin(given)
+    with shown(progress, rows, epochs, on_event) as heard:
+        trained = _trained(MemoryRun(wanted, heard, watching, rejecting, epochs), source)
+    return watching.end(*trained)
+
+
+def _trained(run: MemoryRun, source: Any) -> tuple[Stored, str, RejectedRows]:
+    """The snapshot that a run ends with, why it was stopped, and the rows that could not be used."""
     try:
-        with shown(progress, rows, epochs, on_event) as heard, MemoryRun(wanted, heard, watching, epochs) as run:
-            stored, stopped = run.train(source)
+        with run:
+            return *run.train(source), run.rejected
     except (StreamtrainError, KeyboardInterrupt) as error:
         raise error.with_traceback(None) from None  # whoever keeps the error keeps nothing of the run
-    return watching.end(stored, stopped)
 
 
 def _check_passes(rows: Any, epochs: int, every_rounds: int | None, every_epochs: int | None) -> None:

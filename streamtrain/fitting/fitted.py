@@ -9,6 +9,7 @@ from typing import Any
 
 from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.clients.snapshot import Snapshot, snapshot_of
+from streamtrain.columns.rejected import RejectedRows
 from streamtrain.columns.served import Served
 from streamtrain.compute.module import Module
 from streamtrain.compute.torch import TorchModule
@@ -26,16 +27,19 @@ class Fitted(Snapshot):
     """A snapshot of a fit. Any thread may call, several at the same time.
 
     `history`: a row for each publication up to this one. `stopped`: why training ended before its rows did, as a
-    callback said; "" where it did not.
+    callback said; "" where it did not. `rejected`: the rows that could not be used, in their order, each with its place
+    (a row's number from 0, a line of a file) and its reason: the first 10,000; `rejected.rows` counts all of them.
     """
 
     scorer: Scorer = field(repr=False, compare=False)
     history: History = field(repr=False, compare=False)
     payload: bytes = field(repr=False, compare=False)  # the model as safetensors
     stopped: str = ""
+    rejected: RejectedRows = field(default_factory=RejectedRows, repr=False, compare=False)
 
-    def predict(self, rows: Any, errors: Errors = "raise") -> Any:
-        """As LiveModel.predict."""
+    def predict(self, rows: Any, errors: Errors | None = None) -> Any:
+        """As LiveModel.predict, but that of many rows each has an answer of its own: a row that cannot be predicted has
+        a RecordError in its place, and raises it only with errors="raise". One dict alone raises it."""
         return self.scorer.predict(rows, errors)
 
     def save(self, folder: str | Path) -> None:
@@ -56,7 +60,7 @@ class Fitted(Snapshot):
 
     @classmethod
     def load(cls, folder: str | Path, *, module: Any = None) -> Fitted:
-        """What save() has written; `module` as for LiveModel. Its history is empty.
+        """What save() has written; `module` as for LiveModel. Its history is empty, and `rejected`.
 
         UserMistake where the files cannot be read, SnapshotError where they are none, or not of each other.
         """
@@ -80,9 +84,12 @@ def _model_name(told: manifest.Manifest | None = None) -> str:
     return f"model-{'*' if told is None else told.model.digest.hex()[:16]}.safetensors"
 
 
-def fitted_of(stored: Stored, network: Module | None, history: History, stopped: str = "") -> Fitted:
+def fitted_of(
+    stored: Stored, network: Module | None, history: History, stopped: str = "", rejected: RejectedRows | None = None
+) -> Fitted:
     """SnapshotError as `snapshot_of`."""
     snapshot = snapshot_of(stored)
     scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model, network=network))
     held = {each.name: getattr(snapshot, each.name) for each in fields(snapshot)}
-    return Fitted(**held, scorer=scorer, history=history, payload=stored.model, stopped=stopped)
+    left_out = RejectedRows() if rejected is None else rejected
+    return Fitted(**held, scorer=scorer, history=history, payload=stored.model, stopped=stopped, rejected=left_out)

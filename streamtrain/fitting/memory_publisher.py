@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from streamtrain.columns.rejected import Rejected, RejectedRows
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.watching import Watching
@@ -11,6 +12,7 @@ from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
 from streamtrain.topics.chunks import Chunks, Located, Stored
+from streamtrain.topics.dead_letters import DeadRange
 from streamtrain.topics.snapshots import Publication
 
 _ROWS_TOLD = 5
@@ -19,8 +21,8 @@ _ROWS_TOLD = 5
 class MemoryPublisher:
     """A `Publisher`. An offset is the number of the publication's manifest, counted from 0.
 
-    `dead` counts the rows that could not be used, by reason; `left_out` tells of the first. `watching` is told of each
-    publication after the first.
+    `dead` counts the rows that could not be used, by reason; `left_out` tells of the first; `refused` are those that
+    the decoder did not take, each once. `watching` is told of each publication after the first.
     """
 
     advice = "mend those rows, tell the job what they mean (classes = …, missing = …), or raise that share"
@@ -29,6 +31,7 @@ class MemoryPublisher:
     def __init__(self, feed: Feed, watching: Watching) -> None:
         self._feed, self._watching = feed, watching
         self.dead: Counter[str] = Counter()
+        self.refused = RejectedRows()
         self._told: list[str] = []
         self._published = 0
         self._newest: Assembled | None = None
@@ -45,12 +48,22 @@ class MemoryPublisher:
     def publish(self, assembled: Assembled, letters: Letters) -> int:
         self._newest = assembled
         self.dead.update(letters.reasons.rows)
-        for letter in letters if len(self._told) < _ROWS_TOLD else ():
+        for letter in letters if len(self._told) < _ROWS_TOLD or self.refused.has_room else ():
             for part in letter.rows:
-                where = f"{self._feed.where(letter.offset, part.row_from)} at {cell_path(part.path)}"
-                self._told.append(f"{where}: {part.reason}")
+                where = self._feed.where(letter.offset, part.row_from)
+                if len(self._told) < _ROWS_TOLD:
+                    self._told.append(str(Rejected(where, f"{cell_path(part.path)}: {part.reason}")))
+                if letter.until is None:
+                    self._refuse(letter.offset, part)
         self._published += 1
         return self._published - 1
+
+    def _refuse(self, record: int, part: DeadRange) -> None:
+        for row in range(part.row_from, part.row_to):
+            number = self._feed.number(record, row)
+            if number is not None and self.refused.has_room:
+                place = self._feed.where(record, row)
+                self.refused.add(number, Rejected(place, f"{cell_path(part.path)}: {part.reason}"))
 
     @property
     def awaited(self) -> int | None:

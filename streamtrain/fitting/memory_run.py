@@ -15,6 +15,7 @@ from streamtrain import _native, exits
 from streamtrain.background import in_background
 from streamtrain.build import build_digest
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.rejected import RejectedRows, Rejecting
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
@@ -48,14 +49,16 @@ class MemoryRun:
     iterator of the program holds.
     """
 
-    def __init__(self, job: Job, on_event: Callable[[Event], None], watching: Watching, epochs: int = 1) -> None:
+    def __init__(
+        self, job: Job, on_event: Callable[[Event], None], watching: Watching, rejecting: Rejecting, epochs: int = 1
+    ) -> None:
         self._job = job
         self._on_event = on_event
         self._watching, self._epochs = watching, epochs
         model = Model(job.model_spec(), job.network)
         self._model = model
         self._host = Host(lambda: make_arena(job, model), worker_config(job), HostOptions(), on_event, last_words=True)
-        self._feed = Feed(job)
+        self._feed = Feed(job, rejecting)
         self._publisher = MemoryPublisher(self._feed, watching)
         self._threads: dict[str, Future[None]] = {}
         self._heartbeat: _native.Heartbeat | None = None
@@ -75,6 +78,11 @@ class MemoryRun:
             if self._heartbeat is not None:
                 self._heartbeat.stop()
                 self._heartbeat = None
+
+    @property
+    def rejected(self) -> RejectedRows:
+        """The rows that no record could hold, and those that the job's decoder refused."""
+        return self._feed.rejecting.found.merged(self._publisher.refused)
 
     def train(self, rows: Any) -> tuple[Stored, str]:
         """The snapshot after the last row, or after the round at which a callback has stopped training, and why.

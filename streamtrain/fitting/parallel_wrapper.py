@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from streamtrain.columns.rejected import MAX_REJECTED
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.fit import fit, job_of
 from streamtrain.fitting.fitted import Fitted
@@ -71,6 +72,7 @@ class ParallelWrapper:
         every_epochs: int | None = None,
         progress: bool = True,
         on_event: Callable[[Event], None] = lambda event: None,
+        max_rejected: float = MAX_REJECTED,
     ) -> Fitted:
         """Trains on `source`: rows as `fit` takes them, or the path of a file or several. All else as for `fit`.
 
@@ -90,6 +92,7 @@ class ParallelWrapper:
             every_epochs=every_epochs,
             progress=progress,
             on_event=on_event,
+            max_rejected=max_rejected,
         )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from streamtrain.clients.published import Published, published_of
+from streamtrain.columns.rejected import RejectedRows
 from streamtrain.compute.module import Module
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.callbacks import Callbacks, Moment
@@ -44,9 +45,9 @@ class Watching:
         """Nothing runs yet."""
         self._callbacks.tell("on_begin", job)
 
-    def end(self, stored: Stored, stopped: str) -> Fitted:
+    def end(self, stored: Stored, stopped: str, rejected: RejectedRows) -> Fitted:
         """Nothing runs any more: what is left."""
-        fitted = fitted_of(stored, self._network, self.history, stopped)
+        fitted = fitted_of(stored, self._network, self.history, stopped, rejected)
         self._callbacks.tell("on_end", fitted)
         return fitted
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from streamtrain import _native
 from streamtrain.columns.formats import lacks_schema
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.files.found import FoundFile
@@ -233,7 +234,8 @@ def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Findin
     if not sample:
         return
     plan = job.plan()
-    given = FileRecords(job, [file.path for file in files], None, sample, plan.bare)
+    rejecting = Rejecting(1.0, reports=False)
+    given = FileRecords(job, [file.path for file in files], None, sample, plan.bare, rejecting)
     rows: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     try:
@@ -243,6 +245,7 @@ def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Findin
                 reasons[f"{cell_path(each.path)}: {each.reason}"] += each.row_to - each.row_from
     except UserMistake as error:
         yield Finding("files", "mistake", str(error))
+    reasons.update(row.reason for row in rejecting.found)
     rows["dead"] = reasons.total()
     yield from _told(job, f"{given.rows:,} rows of files", rows, reasons)
 

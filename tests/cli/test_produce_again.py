@@ -16,6 +16,7 @@ import pytest
 from waiting import wait_for
 
 from streamtrain.cli.commands.produce import Sent
+from streamtrain.columns.rejected import Rejecting
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import read_blocks, without_first
 from streamtrain.files.wanted import Wanted
@@ -59,18 +60,32 @@ def given_command(text: str) -> list[str]:
 
 @pytest.mark.parametrize("end", [".csv", ".jsonl"])
 def test_a_mistake_anywhere_leaves_nothing_or_says_what_is_sent(run: Run, job: Path, tmp_path: Path, end: str) -> None:
-    path, drawn = tmp_path / f"rows of{end}", random.Random(end)
+    path, drawn, strict = tmp_path / f"rows of{end}", random.Random(end), ("--max-rejected", "0")
     for bad in ("1,2", "{") if end == ".jsonl" else ("1,AA",):
         written(path, {drawn.randrange(ROWS): bad})
-        ended = run("produce", job, "--input", path, "--pack", drawn.choice((1, 7, 256)))
+        ended = run("produce", job, "--input", path, "--pack", drawn.choice((1, 7, 256)), *strict)
         assert ended.code == 2 and "no row is sent" in ended.err and not has_records(job, 1), ended.err
     written(path, {drawn.randrange(4_096, ROWS): "1,AA" if end == ".csv" else "{"})
-    ended = run("produce", job, "--input", path, "--pack", 100, "--no-check")
+    ended = run("produce", job, "--input", path, "--pack", 100, "--no-check", *strict)
     assert ended.code == 2 and re.search(r"[1-9],?\d* rows are sent", ended.err), ended.err
     written(path)
     again = run(*given_command(ended.err), "--json").document
     assert 0 < again["skipped"] < ROWS and again["skipped"] + again["rows"] == ROWS
     assert delays(run, job) == list(range(ROWS))
+
+
+def test_rows_that_no_record_can_hold_are_left_out_and_counted(run: Run, job: Path, tmp_path: Path) -> None:
+    """Catches a row that takes others of its block along, and a --skip that does not count it."""
+    path, bad = tmp_path / "rows.jsonl", (0, 1, 700, 4_999, 5_000, 8_999)
+    written(path, dict(zip(bad, ['{"delay": 1e400, "late": 1}', '{"delay": [1], "late": 1}', "7"] * 2, strict=True)))
+    refused = run("produce", job, "--input", path, "--max-rejected", 5 / ROWS)
+    assert refused.code == 2 and f"{path}:1 at $.delay" in refused.err and "raise --max-rejected" in refused.err
+    assert "no row is sent" in refused.err and not has_records(job, 1)
+    first = run("produce", job, "--input", path, "--pack", 100, "--limit", 5_000)
+    assert "4,996 rows" in first.out and f"{path}:2 at $.delay" in first.err and "4 of 5,000 rows" in first.err
+    second = run("produce", job, "--input", path, "--pack", 100, "--skip", 5_000, "--no-check", "--json").document
+    assert (second["rows"], second["rejected"]) == (3_998, 2)
+    assert delays(run, job) == [number for number in range(ROWS) if number not in bad]
 
 
 def test_a_signal_says_how_to_go_on(run: Run, job: Path, tmp_path: Path) -> None:
@@ -123,14 +138,14 @@ def test_only_rows_up_to_the_first_undelivered_record_count(seed: int) -> None:
     class Writer:
         rows_written = records_written = 0
 
-        def write(self, rows: Any, on_delivery: Any) -> None:
+        def write(self, rows: Any, on_delivery: Any, on_rejected: Any) -> None:
             self.rows_written += rows.row_count
             self.records_written += 2
             calls.extend([(on_delivery, rows.row_count)] * 2)
 
     writer: Any = Writer()
     for _ in range(10):
-        sent.write(writer, SimpleNamespace(row_count=drawn.randint(1, 9)))  # type: ignore[arg-type]
+        sent.write(writer, SimpleNamespace(row_count=drawn.randint(1, 9)), Rejecting())  # type: ignore[arg-type]
     lost = drawn.randrange(len(calls))
     for number, (call, _) in enumerate(calls):
         call("gone" if number == lost or (number > lost and drawn.random() < 0.3) else None, None)

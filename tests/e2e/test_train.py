@@ -406,3 +406,14 @@ def test_files_are_checked_and_trained_without_a_topic(kafka: Any, tmp_path: Pat
     code, told = found("--files", files[1])
     assert code == 1 and "expected the file" in told["snapshot"][0]["text"] and "digest" in told["snapshot"][0]["text"]
     assert found(*given, "--sample", "0")[0] == 0
+    odd = tmp_path / "odd.jsonl"  # rows that no record can hold: dead letters, whose values are the reasons
+    lines = [json.dumps({**row, "x1": [1]} if number == 7 else row) for number, row in enumerate(rows(100, 1))]
+    odd.write_text("\n".join(["{", *lines[1:]]))
+    done = job.command("train", "--json", *flags(*files, str(odd)))
+    assert f"{odd}:8 at $.x1: expected number, got list" in done.stderr and "2 rows" in done.stderr
+    told_rows = checked(job, [*files, str(odd)])
+    assert told_rows == {"trained": ROWS - len(BAD) + 98, "dead_lettered": len(BAD) + 2, "filtered": 0}
+    letters = [each.letter for each in read_dead_letters(job.job) if each.letter.topic.startswith("odd.jsonl@")]
+    assert [letter.offset for letter in letters] == [0, 7]
+    reasons = [(letter.value or b"").partition(b", ")[0] for letter in letters]
+    assert reasons == [b"expected a JSON object", b"$.x1: expected number"]

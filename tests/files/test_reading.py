@@ -148,6 +148,8 @@ def test_mistakes_name_the_file_and_the_row(job: Job, tmp_path: Path) -> None:
         "d.csv": ("a,b\n1,2\n", r"d.csv: expected some of the job's columns x, .*; got a, b"),
         "e.jsonl": ('{"late": 1}\n\n{"late": 1', r"e.jsonl:3: expected a JSON object, got"),
         "f.jsonl": ('{"late": 1}\n{"x": [1], "late": 1}\n', r"f.jsonl:2 at \$.x: expected number, got list"),
+        "j.json": ('[{"late": 1}]\n{"late": 1}', r"j.json: expected nothing behind the end of the array, got '{"),
+        "k.json": ('[{"late": ' + "[" * 10**5, r"k.json: element 1 of the array: expected .* no deeper within each"),
         "g.parquet": ("x", r"g.parquet: not a Parquet file"),
         "h.arrow": ("ARROW1", r"h.arrow: not an Arrow file"),
     }

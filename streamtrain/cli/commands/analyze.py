@@ -18,6 +18,7 @@ from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import Around
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.files.forms import form_names
@@ -78,8 +79,9 @@ def analyze(
             messages = read_messages(found, "records", until_end=True)
             summary = read(Summary(found), map(_record, messages), False)
         else:
-            summary = Summary(found)
-            read(summary, FileRecords(found, input or [], form, limit, format=summary.bare), True)
+            summary, rejecting = Summary(found), Rejecting(1.0)
+            read(summary, FileRecords(found, input or [], form, limit, summary.bare, rejecting), True)
+            summary.add_rejected(rejecting.found)
     document = {**summary.document(reference), "against": against, "stopped": stop.is_set(),
                 "errors": {"distinct": DISTINCT_ERROR, "quantile": QUANTILE_ERROR}}  # fmt: skip
     note = f"distinct above 1,000 to {DISTINCT_ERROR:.1%}, quantiles to {QUANTILE_ERROR:.0%}"

@@ -14,10 +14,11 @@ import typer
 
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
-from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.session import JobFile, MaxRejected, Session, command
 from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
 from streamtrain.clients.writer import RecordWriter
 from streamtrain.columns.forms import FileRows
+from streamtrain.columns.rejected import MAX_REJECTED, Rejecting
 from streamtrain.errors import StreamtrainError
 from streamtrain.files.blocks import Size
 from streamtrain.files.forms import form_names
@@ -66,32 +67,32 @@ def produce(
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
     skip: Annotated[int, typer.Option(min=0, help="Leave out the first rows, which are on the topic already.")] = 0,
     check: Check = True,
+    max_rejected: MaxRejected = MAX_REJECTED,
     form: FileForm = None,
 ) -> None:
     """Produce records or requests from a file or standard input. Ctrl-C or SIGTERM ends it when what was
     written is delivered. However it ends, it says how many rows are sent, and which command goes on behind them."""
     _check_topic(session, found := session.connected_job(job), to)
-    rows = BLOCK_ROWS if STANDARD_INPUT not in input else pack
-    rows = rows if not rate else max(1, min(rows, int(rate * PACE_S)))
     wanted = Wanted(found.schema, label=topic(to).rows == "training")
 
     def blocks() -> Iterator[FileRows]:
-        size = Size(rows, pack, None if limit is None else limit + skip)
+        size = Size(_block_rows(input, pack, rate), pack, None if limit is None else limit + skip)
         return without_first(read_blocks(input, wanted, size, form), skip)
 
-    started_s, sent = time.monotonic(), Sent()
+    started_s, sent, rejecting = time.monotonic(), Sent(), Rejecting(max_rejected, "--max-rejected")
     try:
         with (
             StopSignals() as stop,
             RecordWriter(found, to, pack=pack) as writer,
             Progress(session.out, f"rows to {writer.topic}", limit) as bar,
         ):
-            for block in stop.each(blocks()) if check and all(map(os.path.isfile, input)) else ():
-                writer.check(block)
+            if check and all(map(os.path.isfile, input)):
+                rejecting = _checked(writer, stop, blocks(), rejecting)
             for block in stop.each(_paced(blocks(), rate or 0)):
-                sent.write(writer, block)
+                sent.write(writer, block, rejecting)
                 bar.show(writer.rows_written)
             writer.flush()
+            _judge(rejecting, stop)
             bar.show(writer.rows_written)
     except StreamtrainError as error:
         error.args = (f"{error}; {_ended(sent, context)}",)
@@ -99,34 +100,65 @@ def produce(
     except StoppedAtOnce:
         log.error(_ended(sent, context))
         raise
-    session.out.document(*_report(writer, sent.rows, skip, time.monotonic() - started_s, stop.is_set()))
+    session.out.document(*_report(writer, sent, skip, time.monotonic() - started_s, stop.is_set()))
     if stop.is_set() and not session.as_json:
         print(_ended(sent, context))
     raise typer.Exit(stop.code)
+
+
+def _checked(writer: RecordWriter, stop: StopSignals, blocks: Iterator[FileRows], rejecting: Rejecting) -> Rejecting:
+    """UserMistake where too many rows would be left out; gives what counts those that are, while they are sent."""
+    for block in stop.each(blocks):
+        with rejecting.counting(block.row_count):
+            writer.check(block, rejecting.leave_out)
+    _judge(rejecting, stop)
+    return rejecting.again()
+
+
+def _block_rows(input: list[str], pack: int, rate: float | None) -> int:
+    rows = BLOCK_ROWS if STANDARD_INPUT not in input else pack
+    return rows if not rate else max(1, min(rows, int(rate * PACE_S)))
+
+
+def _judge(rejecting: Rejecting, stop: StopSignals) -> None:
+    if not stop.is_set():
+        rejecting.end()
 
 
 class Sent:
     """Counts what is delivered for certain: rows up to the first that is not, and records behind it."""
 
     def __init__(self) -> None:
-        self._rows = 0
+        self._rows = self._rejected = 0
         self._waiting: deque[_Block] = deque()
 
-    def write(self, writer: RecordWriter, rows: FileRows) -> None:
+    def write(self, writer: RecordWriter, rows: FileRows, rejecting: Rejecting) -> None:
         block = _Block()
         self._waiting.append(block)
-        before, records = writer.rows_written, writer.records_written
+        before, records, rejected = writer.rows_written, writer.records_written, rejecting.found.rows
         try:
-            writer.write(rows, on_delivery=block.count)
+            with rejecting.counting(rows.row_count):
+                writer.write(rows, on_delivery=block.count, on_rejected=rejecting.leave_out)
+            block.rejected = rejecting.found.rows - rejected
         finally:
             block.rows, block.records = writer.rows_written - before, writer.records_written - records
-        _ = self.rows
+        self._pass()
+
+    def _pass(self) -> None:
+        while self._waiting and self._waiting[0].delivered == self._waiting[0].records:
+            block = self._waiting.popleft()
+            self._rows, self._rejected = self._rows + block.rows, self._rejected + block.rejected
 
     @property
     def rows(self) -> int:
-        while self._waiting and self._waiting[0].delivered == self._waiting[0].records:
-            self._rows += self._waiting.popleft().rows
+        self._pass()
         return self._rows
+
+    @property
+    def rejected(self) -> int:
+        """Rows that were left out among them."""
+        self._pass()
+        return self._rejected
 
     @property
     def records_behind(self) -> int:
@@ -136,6 +168,7 @@ class Sent:
 @dataclass
 class _Block:
     rows: int = 0
+    rejected: int = 0
     records: int = -1  # not known yet
     delivered: int = 0
 
@@ -149,12 +182,15 @@ def _ended(sent: Sent, context: typer.Context) -> str:
     if not sent.rows and not sent.records_behind:
         return "no row is sent" if not skip else f"no row is sent behind the {skip:,} that were skipped"
     text = f"{sent.rows:,} rows are sent" + (f" behind the {skip:,} that were skipped" if skip else "")
+    passed = sent.rows + sent.rejected
+    if sent.rejected:
+        text += f", {sent.rejected:,} among them left out"
     if sent.records_behind:
         text += f", and {sent.records_behind:,} records behind them, whose rows would be there twice"
     if STANDARD_INPUT in context.params["input"]:
-        return f"{text}; --skip {skip + sent.rows} leaves them out where the same input comes again"
-    left = None if limit is None else limit - sent.rows
-    return f"{text}; go on with: {_command(context, skip=skip + sent.rows, limit=left)}"
+        return f"{text}; --skip {skip + passed} leaves them out where the same input comes again"
+    left = None if limit is None else limit - passed
+    return f"{text}; go on with: {_command(context, skip=skip + passed, limit=left)}"
 
 
 def _command(context: typer.Context, **instead: int | None) -> str:
@@ -179,11 +215,13 @@ def _command(context: typer.Context, **instead: int | None) -> str:
     return shlex.join(words)
 
 
-def _report(writer: RecordWriter, rows: int, skip: int, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:
+def _report(writer: RecordWriter, sent: Sent, skip: int, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:
     """Returns what was written, as a document and as a sentence."""
+    left_out = f", {sent.rejected:,} rows left out" if sent.rejected else ""
     document = {
         "topic": writer.topic,
-        "rows": rows,
+        "rows": sent.rows,
+        "rejected": sent.rejected,
         "skipped": skip,
         "records": writer.records_written,
         "seconds": round(seconds, 3),
@@ -191,7 +229,7 @@ def _report(writer: RecordWriter, rows: int, skip: int, seconds: float, stopped:
     }
     return (
         document,
-        f"{rows:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s",
+        f"{sent.rows:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s{left_out}",
     )
 
 

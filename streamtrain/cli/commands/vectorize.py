@@ -13,10 +13,11 @@ import typer
 from streamtrain import exits
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
-from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.session import JobFile, MaxRejected, Session, command
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.clients.repacking import Repacked, Repacker
 from streamtrain.clients.writer import MOST_PACK_ROWS, PACK_ROWS
+from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
 from streamtrain.columns.row_plan import Rows, cell_path
 from streamtrain.columns.served import Served
 from streamtrain.errors import UserMistake
@@ -67,6 +68,7 @@ def vectorize(
         str | None,
         typer.Option("--form", **one_of(form_names, "What the input is, where its name does not say it")),
     ] = None,
+    max_rejected: MaxRejected = MAX_REJECTED,
 ) -> None:
     """Write what the model would be given of rows: numbers, buckets of categories, what transforms make. Rows that
     cannot be used are left out and told. Ctrl-C leaves no file. From topic to topic: pack records, and write them under
@@ -76,19 +78,29 @@ def vectorize(
         return
     if not input or output is None or from_topic is not None or to_topic is not None:
         raise UserMistake("vectorize: expected --input and --output, or --from-topic and --to-topic")
-    _to_file(session, session.job(job), input, output, snapshot, limit, form)
+    rejecting = Rejecting(max_rejected, "--max-rejected")
+    _to_file(session, session.job(job), Files(input, output, limit, form), snapshot, rejecting)
+
+
+class Files(NamedTuple):
+    """What is read and what is written."""
+
+    input: list[str]
+    output: str
+    limit: int | None
+    form: str | None
 
 
 def _to_file(
-    session: Session, found: Job, input: list[str], output: str, snapshot: int | None, limit: int | None,
-    form: str | None,
-) -> None:  # fmt: skip
+    session: Session, found: Job, files: Files, snapshot: int | None, rejecting: Rejecting
+) -> None:
+    output = files.output
     plan = found.plan()
     seen = None if snapshot is None else SeenRows(_served(found, snapshot), found.schema, plan)
     parts = plan.parts if seen is None else seen.parts
     started_s = time.monotonic()
-    with StopSignals() as stop, Progress(session.out, f"rows to {output}", limit) as bar:
-        records = FileRecords(found, input, form, limit, plan.bare)
+    with StopSignals() as stop, Progress(session.out, f"rows to {output}", files.limit) as bar:
+        records = FileRecords(found, files.input, files.form, files.limit, plan.bare, rejecting)
         told = Told(records)
 
         def batches() -> Iterator[Rows]:
@@ -103,6 +115,7 @@ def _to_file(
             written = write_rows(output, parts, batches())
         except Stopped:
             raise typer.Exit(exits.INTERRUPTED) from None
+    told.add_rejected(rejecting.found)
     document = {"output": output, "rows_read": records.rows, "rows_written": written, "filtered": told.filtered,
                 "left_out": told.count, "first_left_out": told.first, "snapshot": snapshot,
                 "columns": [part.name for part in parts],
@@ -154,6 +167,11 @@ class Told:
             if len(self.first) < TOLD:
                 where = f"{self._records.where(each.record, each.row_from)} at {cell_path(each.path)}"
                 self.first.append(f"{where}: {each.reason}")
+
+
+    def add_rejected(self, rejected: RejectedRows) -> None:
+        self.count += rejected.rows
+        self.first = [*map(str, rejected[:TOLD]), *self.first][:TOLD]
 
 
 def _served(job: Job, version: int) -> Served:

@@ -18,6 +18,7 @@ from streamtrain.columns.formats.avro import array_datum
 from streamtrain.columns.formats.avro_schema import MOMENTS, canonical
 from streamtrain.columns.formats.parsed import Binary, Pairs, Unusable
 from streamtrain.columns.kinds.cell import Moment
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.source import Source, is_too_long, too_long
 from streamtrain.files.wanted import Row
@@ -36,7 +37,7 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 _UNITS: dict[Any, Any] = dict(zip(MOMENTS.values(), ("D", "ms", "us", "ns"), strict=True))
 
 
-def rows(source: Source) -> Iterator[tuple[int, Row]]:
+def rows(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
     reader = _Reader(source)
     schema, codec = reader.head()
     row = 0
@@ -53,7 +54,7 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
             try:
                 yield row, _plain(found)
             except ValueError as error:
-                raise UserMistake(f"{source.name} row {row}: expected cells that can be read, got {error}") from None
+                yield row, Unreadable(f"expected cells that can be read, got {error}")
 
 
 def count(source: Source) -> int:

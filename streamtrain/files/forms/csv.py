@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from streamtrain import _native
 from streamtrain.columns.forms import CsvText, FileRows
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
-from streamtrain.files.source import Source, is_too_long, too_long
+from streamtrain.files.source import CONVERT, Source, is_too_long, too_long
 from streamtrain.files.wanted import Row, Wanted
 from streamtrain.log import get_logger
 
@@ -28,6 +29,7 @@ _DELIMITERS, _QUOTE = ",\t;|", '"'
 _SNIFFED_LINES = 50
 _DECLARED = "sep="  # of Excel: a first line that names the delimiter
 _BLOCK_BYTES = 4 << 20
+_NO_UTF8 = re.compile("[\udc80-\udcff]")  # as Python decodes it
 # times with a zone that native code does not read: it knows ISO 8601 alone
 _ZONES = re.compile(rb"\d(?: (?:Z|[+-]\d\d)| ?(?:UTC|GMT))", re.IGNORECASE)
 
@@ -48,11 +50,10 @@ class _Dialect(NamedTuple):
         return _native.csv_lines(text, most, at_end, self.delimiter, _QUOTE, self.skip_space)
 
 
-def rows(source: Source) -> Iterator[tuple[int, Row]]:
+def rows(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
     """Texts by name; None for an empty one."""
     for block, names in _texts(source, Size(4_096)):
-        for number, (_, row) in enumerate(_rows(block, names, source)):
-            yield block.first + number, row
+        yield from _rows(block, names, source)
 
 
 def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
@@ -66,7 +67,8 @@ def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
         assert isinstance(block.rows, CsvText)
         if wanted.times.intersection(names) and _ZONES.search(block.rows.text):
             lines, read = zip(*_rows(block, names, source), strict=True)
-            yield FileRows([wanted.row(row) for row in read], source.name, block.first, lines)
+            found = [row if isinstance(row, Unreadable) else wanted.row(row) for row in read]
+            yield FileRows(found, source.name, block.first, lines)
         else:
             yield block._replace(rows=block.rows._replace(order=tuple(wanted.order(names))))
 
@@ -75,15 +77,18 @@ def count(source: Source) -> int:
     return sum(block.row_count for block, _ in _texts(source, Size(1 << 20)))
 
 
-def _rows(block: FileRows, names: list[str], source: Source) -> Iterator[tuple[int, Row]]:
+def _rows(block: FileRows, names: list[str], source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
     """Each row with the number of its line."""
     assert isinstance(block.rows, CsvText)
-    text, line = source.text(block.rows.text, block.lines[0]), block.lines[0]
+    text, line = block.rows.text.decode(errors="surrogateescape"), block.lines[0]
+    is_utf8 = _NO_UTF8.search(text) is None
     reader = _Dialect(block.rows.delimiter, block.rows.skip_space).reader(text)
     for cells in reader:
         if cells and len(cells) != len(names):
             raise UserMistake(f"{source.name}:{line}: expected {len(names)} cells, got {len(cells)}")
-        if cells:
+        if not is_utf8 and _NO_UTF8.search("".join(cells)):
+            yield line, Unreadable(f"expected UTF-8 text, got other bytes; {CONVERT}")
+        elif cells:
             yield line, {name: cell if cell != "" else None for name, cell in zip(names, cells, strict=True)}
         line = block.lines[0] + reader.line_num
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator
+from typing import Any
 
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
-from streamtrain.files.source import Source, is_too_long, too_long
+from streamtrain.files.source import Source, is_too_long, not_utf8, too_long
 from streamtrain.files.wanted import Row
 
 HELP = "JSON: an object a line, or one array of objects"
@@ -15,19 +17,20 @@ SUFFIXES = (".jsonl", ".ndjson", ".json")
 TEXT = True
 
 
-def rows(source: Source) -> Iterator[tuple[int, Row]]:
+def rows(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
     """An object's line; in an array its number, from 1."""
     if is_array(source):
         yield from _elements(source)
         return
     for number, line in source.lines():
         try:
-            row = json.loads(source.text(line, number))
+            row = json.loads(line.decode())
+        except UnicodeDecodeError as error:
+            yield number, Unreadable(not_utf8(error))
         except (ValueError, RecursionError) as error:
-            raise _no_object(source, number, line, f": {error}") from error
-        if not isinstance(row, dict):
-            raise _no_object(source, number, line, "")
-        yield number, row
+            yield number, _no_object(line, f": {error}")
+        else:
+            yield number, row if isinstance(row, dict) else _no_object(line)
 
 
 def is_array(source: Source) -> bool:
@@ -35,45 +38,71 @@ def is_array(source: Source) -> bool:
     return source.begin().lstrip().startswith(b"[")
 
 
-def _elements(source: Source) -> Iterator[tuple[int, Row]]:
+def _elements(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
     """The objects of an array, of which no more than one lies in memory beside a piece of the file."""
-    decoder, utf8 = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")()
+    utf8 = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     text, number, between = "", 0, "["
     while True:
         text = text.lstrip()
         if text.startswith(between) and (rest := text[1:].lstrip()):
-            if rest.startswith("]") and (between == "[" or text.startswith("]")):
-                return
+            if rest.startswith("]") and between == "[":
+                return _check_end(source, rest[1:])
             try:
-                row, end = decoder.raw_decode(rest)
+                row, end = _decoded(rest)
             except RecursionError as error:
-                raise UserMistake(f"{source.name}: element {number + 1} of the array: {error}") from error
+                raise UserMistake(
+                    f"{source.name}: element {number + 1} of the array: expected lists and objects no deeper within "
+                    f"each other than can be read, got deeper ones ({error}); leave that element out, or write an "
+                    "object a line, where such a line is left out alone"
+                ) from None
             except ValueError as error:
                 problem = str(error)
             else:
                 number += 1
-                if not isinstance(row, dict):
-                    raise _no_object(source, number, rest[:end].encode(), "")
-                yield number, row
+                yield number, row if isinstance(row, dict) else _no_object(rest[:end].encode())
                 text, between = rest[end:], ","
                 continue
         elif text.startswith("]") and between == ",":
-            return
+            return _check_end(source, text[1:])
         else:
             problem = f"expected {between!r} or ']', got {text[:20]!r}"
         if not (piece := source.read()):
             raise UserMistake(f"{source.name}: element {number + 1} of the array: {problem}")
-        try:
-            text += utf8.decode(piece)
-        except UnicodeDecodeError as error:
-            raise UserMistake(f"{source.name}: element {number + 1} of the array: expected UTF-8: {error}") from error
+        text += utf8.decode(piece)  # bytes that are not UTF-8 are half a surrogate pair, which no column takes
         if is_too_long(len(text)):
             raise too_long(f"{source.name}: element {number + 1} of the array")
 
 
-def _no_object(source: Source, number: int, line: bytes, why: str) -> UserMistake:
+def _decoded(text: str) -> tuple[Any, int]:
+    """The value that a text begins with, and where it ends."""
+    try:
+        return _DECODER.raw_decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a whole number of more digits than Python reads, which no column takes
+        return _LONG_NUMBERS.raw_decode(text)
+
+
+def _whole(digits: str) -> float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+_DECODER, _LONG_NUMBERS = json.JSONDecoder(), json.JSONDecoder(parse_int=_whole)
+
+
+def _check_end(source: Source, text: str) -> None:
+    while not (text := text.strip()) and (piece := source.read()):
+        text = piece.decode(errors="replace")
+    if text:
+        raise UserMistake(f"{source.name}: expected nothing behind the end of the array, got {text[:60]!r}")
+
+
+def _no_object(line: bytes, why: str = "") -> Unreadable:
     got = line.strip()[:60].decode(errors="replace")
-    return UserMistake(f"{source.name}:{number}: expected a JSON object, got {got!r}{why}")
+    return Unreadable(f"expected a JSON object, got {got!r}{why}")
 
 
 def count(source: Source) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamtrain.columns.rejected import Unreadable
 from streamtrain.files.format_lines import format_rows, text_lines
 from streamtrain.files.source import Source
 from streamtrain.files.wanted import Row
@@ -13,7 +14,7 @@ SUFFIXES = (".vw",)
 TEXT = True
 
 
-def rows(source: Source) -> Iterator[tuple[int, Row]]:
+def rows(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
     return format_rows(source, "vw")
 
 

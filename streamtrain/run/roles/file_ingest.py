@@ -13,19 +13,23 @@ from typing import Any
 from streamtrain import _native, exits
 from streamtrain.background import in_background
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.rejected import Rejected
 from streamtrain.compute.state import attach
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.files.placed import placed_records
 from streamtrain.job import Job
+from streamtrain.log import get_logger
 from streamtrain.origins.files import files_from
 from streamtrain.run.ready import round_cutter, wait_ready
 from streamtrain.schemas import bare_format
 
+log = get_logger(__name__)
 HELP = "reads files and turns their rows into batches"
 
 _RUN_S = 0.5  # one native call; how late a file's mistake may be seen
 _PUT_S = 0.5
+_REPORTED_ROWS = 5
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class _Feed:
         self._schema, self._format = job.schema, bare_format(job)
         self._files, self._source = files, source
         self._left = Event()
+        self._rejected = 0
 
     def leave(self) -> None:
         self._left.set()
@@ -77,10 +82,17 @@ class _Feed:
                 self._put(partition, file, starts.get(partition, 0))
                 file.check_unchanged()
         self._source.end()
+        if self._rejected:
+            log.warning(f"dead letters, as no record can hold them: {self._rejected:,} rows")
+
+    def _report(self, row: Rejected) -> None:
+        self._rejected += 1
+        if self._rejected <= _REPORTED_ROWS:
+            log.warning(f"{row}; the row is a dead letter")
 
     def _put(self, partition: int, file: FoundFile, begin: int) -> None:
         end = begin
-        for row, record in placed_records(file.path, self._schema, self._format, begin):
+        for row, record in placed_records(file.path, self._schema, self._format, begin, self._report):
             end = row + record.rows
             while not self._left.is_set() and not self._source.put(record.value, _PUT_S, partition, row, record.rows):
                 pass

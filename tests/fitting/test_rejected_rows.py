@@ -1,0 +1,201 @@
+"""Rows with a cell that no record can hold: each is left out alone, with its place and reason, whatever holds it; the
+others keep their bits."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import accumulate, cycle
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from example_format import plain_formats, row_formats, with_schema
+
+import streamtrain
+from streamtrain import Job
+from streamtrain.columns.records import Record, Records, rows_of
+from streamtrain.columns.rejected import Rejected, Rejecting
+from streamtrain.columns.row_plan import RowPlan
+from streamtrain.columns.rows import row_counter
+from streamtrain.errors import RecordError, UserMistake
+from streamtrain.files.placed import placed_records
+from streamtrain.files.reading import count_rows
+from streamtrain.files.records import FileRecords
+from tests.fitting.example import same_bits
+
+ROWS, BAD = 3000, [0, 1, 2, 700, 1023, 1024, 2999]  # side by side, at the ends of packs, first and last
+PLACES = [f"row {row}" for row in BAD]
+TABLES: dict[str, Any] = {
+    "columns": {"a": {"missing": 0}, "c": {"kind": "category", "buckets": 64, "missing": ""}, "y": {"role": "label"}},
+    "model": {"loss": "binary_cross_entropy"},
+    "train": {"workers": 1, "round_interval": "off"},
+}
+JOB = Job.from_tables(TABLES)
+SPARSE = Job.from_tables(
+    {**TABLES, "columns": {"features": {"kind": "sparse", "buckets": 64}, "label": {"role": "label"}},
+     "records": {"format": "libsvm"}}
+)  # fmt: skip
+GOOD = [{"a": round(math.sin(row), 3), "c": f"ü{row % 7}", "y": row % 2} for row in range(ROWS)]
+KEPT = [row for number, row in enumerate(GOOD) if number not in BAD]
+SCHEMA = {"a": "number", "c": "text", "y": "number"}
+WITH_SCHEMA = [each for each in (with_schema(name, SCHEMA) for name in row_formats()) if not isinstance(each, str)]
+FORMATS: list[Any] = [*plain_formats(JOB.schema), *WITH_SCHEMA]
+CELLS: dict[str, tuple[str, Any]] = {
+    "infinity": ("a", math.inf), "minus infinity": ("a", -math.inf), "list": ("a", [1.0]), "object": ("a", {"v": 1}),
+    "surrogate": ("c", "\ud800"), "list of a category": ("c", ["u"]), "list label": ("y", []),
+}  # fmt: skip
+OBJECTS = {"bytes": ("a", b"x"), "Python's object": ("a", object()), "complex": ("a", 1j), "huge": ("a", 10**400)}
+PARTS = {
+    "1e400": b'{"a": 1e400, "c": "u", "y": 1}', "no UTF-8": b'{"a": 1, "c": "\xff", "y": 1}', "no object": b"7",
+    "cut": b'{"a": 1, "c', "deep": b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "digits": b"1" * 5000,
+}  # fmt: skip
+CSV = {"no UTF-8": b"1,\xff,1", "behind a quote": b'1,"u"v,1'}
+
+
+def with_bad(cell: tuple[str, Any]) -> list[dict[str, Any]]:
+    return [{**row, cell[0]: cell[1]} if number in BAD else row for number, row in enumerate(GOOD)]
+
+
+def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: [row[name] for row in rows] for name in ("a", "c", "y")}
+
+
+def of_programs() -> Iterator[tuple[str, Any]]:
+    """What holds the rows, and they."""
+    pandas = pytest.importorskip("pandas")
+    for name, cell in {**CELLS, **OBJECTS}.items():
+        rows = with_bad(cell)
+        yield from ((f"dicts, {name}", rows), (f"iterator, {name}", iter(rows)), (f"arrays, {name}", columns(rows)))
+        yield f"pandas, {name}", pandas.DataFrame(columns(rows), dtype=object)
+    yield "dicts, no row", [None if number in BAD else row for number, row in enumerate(GOOD)]
+    numbers = columns(with_bad(CELLS["infinity"]))
+    numbers["a"] = np.array(numbers["a"])
+    yield from (("array of numbers", numbers), ("arrow", pyarrow.table(numbers)))
+    parts = (slice(at, at + 999) for at in range(0, ROWS, 999))
+    yield "frames", ({name: cells[part] for name, cells in numbers.items()} for part in parts)
+
+
+def of_files(folder: Path) -> Iterator[tuple[Path, Job, int | None]]:
+    """A file, its job and the number of the line of its first row, where its rows have lines."""
+
+    def written(name: str, bad: bytes, lines: list[bytes], head: bytes, between: bytes, end: bytes) -> Path:
+        path = folder / name
+        path.write_bytes(head + between.join(bad if row in BAD else line for row, line in enumerate(lines)) + end)
+        return path
+
+    lines = [json.dumps(row, ensure_ascii=False).encode() for row in GOOD]
+    cells = {name: json.dumps({**GOOD[0], cell[0]: cell[1]}).encode() for name, cell in CELLS.items()}
+    for name, bad in {**cells, **PARTS}.items():
+        yield written(f"{name}.jsonl", bad, lines, b"", b"\n", b""), JOB, 1
+        if name not in ("cut", "deep"):  # an array cannot be read on behind those
+            yield written(f"{name}.json", bad, lines, b"[", b",\n", b"]"), JOB, 1
+    for name, bad in CSV.items():
+        texts = [",".join(map(str, row.values())).encode() for row in GOOD]
+        yield written(f"{name}.csv", bad, texts, b"a,c,y\n", b"\n", b"\n"), JOB, 2
+    pairs = [f"{row['y']} 3:{row['a']}".encode() for row in GOOD]
+    yield written("pairs.svmlight", b"1 3:u", pairs, b"", b"\n", b"\n"), SPARSE, 1
+    pyarrow.parquet.write_table(pyarrow.table(columns(with_bad(CELLS["infinity"]))), folder / "rows.parquet")
+    yield folder / "rows.parquet", JOB, None
+    kinds = {"a": "double", "c": "string", "y": "long"}
+    fields = [{"name": name, "type": kind} for name, kind in kinds.items()]
+    with (folder / "rows.avro").open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "Row", "fields": fields}, with_bad(("c", "\x01\x01")))
+    raw = (folder / "rows.avro").read_bytes()
+    (folder / "rows.avro").write_bytes(raw.replace(b"\x01\x01", b"\xff\xff"))
+    yield folder / "rows.avro", JOB, 1
+
+
+def arrays(job: Job, format: Any, values: list[bytes]) -> list[Any]:
+    plan = RowPlan(job.schema, format, format)
+    return [np.asarray(part).tolist() for cells in plan.decode(values).values()
+            for part in (cells if isinstance(cells, tuple) else [cells])]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_of_a_program_they_are_in_their_place(format: Any) -> None:
+    """Catches a bad row that takes others along, is told under another number, or lies in a record of good rows."""
+    expected = arrays(JOB, JOB.plan().bare, list(JOB.plan().encoded(KEPT)))
+    for name, rows in of_programs():
+        blocks = Records(JOB.schema, format, "rows", 1024, 1 << 20).blocks(rows, None, False, reject=True)
+        found = [each for block in blocks for each in block]
+        at = [0, *accumulate(map(rows_of, found))]
+        left = [(row, each) for row, each in zip(at, found, strict=False) if isinstance(each, Rejected)]
+        assert at[-1] == ROWS and [row for row, _ in left] == BAD, name
+        assert [each.place for _, each in left] == PLACES and all("expected" in each.reason for _, each in left), name
+        assert arrays(JOB, format, [each.value for each in found if isinstance(each, Record)]) == expected, name
+
+
+def test_of_files_they_are_dead_letters_in_their_place(tmp_path: Path) -> None:
+    """Catches a file that ends at a bad row, an offset that moves, and a row that trains as what it is not."""
+    for (path, job, first), named in zip(of_files(tmp_path), cycle(FORMATS), strict=False):
+        format = job.records.named if job is SPARSE else named
+        counter = row_counter(job.schema, format)
+        reported: list[Rejected] = []
+        whole = list(placed_records(str(path), job.schema, format, 0, reported.append))
+        assert [row for row, _ in whole] == [0, *accumulate(record.rows for _, record in whole)][:-1], path
+        assert sum(record.rows for _, record in whole) == count_rows(str(path)) == ROWS, path
+        tallies = {row: counter.count([record.value]) for row, record in whole}
+        assert [row for row, tally in tallies.items() if tally.dead] == BAD, path
+        assert sum(tally.trained for tally in tallies.values()) == len(KEPT), path
+        behind = [each for each in whole if each[0] >= 1025]
+        assert list(placed_records(str(path), job.schema, format, 1025)) == behind and behind[0][0] == 1025
+
+        places = [f"{path} row {row}" if first is None else f"{path}:{row + first}" for row in BAD]
+        rejecting = Rejecting(len(BAD) / ROWS)
+        records = FileRecords(job, [str(path)], format=format, rejecting=rejecting)
+        found = arrays(job, format, list(records))
+        assert [row.place for row in rejecting.found] == [row.place for row in reported] == places, path
+        assert found == arrays(job, format, [record.value for row, record in whole if row not in BAD]), path
+        with pytest.raises(UserMistake, match=r"got 7 of 3,000; mend them, .* or raise max_rejected") as mistake:
+            list(FileRecords(job, [str(path)], rejecting=Rejecting((len(BAD) - 1) / ROWS)))
+        assert all(place in str(mistake.value) for place in places[:5])
+
+
+def test_fit_gives_them_and_counts_each_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Catches a share that counts what a decoder refuses, passes that count again, and silence."""
+    expected = streamtrain.fit(TABLES, KEPT, epochs=2)
+    assert not expected.rejected and expected.rejected.rows == 0
+    fitted = streamtrain.fit(TABLES, with_bad(CELLS["list"]), epochs=2)
+    assert same_bits(fitted, expected) and [place for place, _ in fitted.rejected] == PLACES
+    assert fitted.rejected.rows == 7 and fitted.rejected[3].reason.startswith("$.a: expected number, got list")
+    said = [record.message for record in caplog.records if "streamtrain.columns" in record.name]
+    assert said[0].startswith("row 0 at $.a: expected number, got list") and "7 of 3,000 rows" in said[-1]
+    texts = streamtrain.fit(TABLES, with_bad(("a", "x")), epochs=2, max_rejected=0)  # records hold such a text
+    assert same_bits(texts, expected) and [place for place, _ in texts.rejected] == PLACES
+    bad = {"a": math.inf, "y": 1}
+    for share, rows in ((0, [*GOOD[:99], bad]), (0.01, cycle([bad]))):
+        with pytest.raises(UserMistake, match=r"row \d+ at \$.a: expected number, got Infinity; .* raise max_rejected"):
+            streamtrain.fit(TABLES, rows, max_rejected=share)
+    wrong: Any
+    for wrong in (-0.1, 1.5, True, "0.1", math.nan):
+        with pytest.raises(UserMistake, match="max_rejected: expected a share of the rows from 0 to 1"):
+            streamtrain.fit(TABLES, GOOD, max_rejected=wrong)
+
+
+def test_each_row_is_predicted_for_itself() -> None:
+    """Catches an answer for all where one row cannot be predicted, and a frame that is still to be computed."""
+    fitted = streamtrain.fit({**TABLES, "columns": {**TABLES["columns"], "a": {}}}, GOOD)
+    asked = {"a": [0.5, math.nan, "x", -0.5], "c": ["u1", "u2", "u3", "u4"]}
+
+    class LazyFrame:
+        columns = ("a", "c")
+
+        def collect_schema(self) -> None: ...
+        def collect(self) -> Any:
+            return asked
+
+    rows = [dict(zip(asked, row, strict=True)) for row in zip(*asked.values(), strict=True)]
+    for given in (asked, rows, LazyFrame()):
+        answers = fitted.predict(given)
+        assert [isinstance(each, RecordError) for each in answers] == [False, True, True, False]
+        assert answers[0] == fitted.predict(rows[0]) and answers[3] == fitted.predict(rows[3])
+        with pytest.raises(RecordError, match=r"row 1 at \$.a"):
+            fitted.predict(given, errors="raise")
+    with pytest.raises(RecordError, match=r"row at \$.a"):
+        fitted.predict(rows[1])

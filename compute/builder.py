@@ -62,6 +62,11 @@ class Value:
     learned: tuple[int, int] | None = None   # of these columns alone: the first, and the one behind the last; no masks
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether some of its columns come from the batch as they are."""
+        return not self.learns or self.learned is not None
+
+    @property
     def rows(self) -> PerRow:
         rows = self.ref.shape[0]
         assert isinstance(rows, PerRow)

@@ -188,6 +188,21 @@ class SchemaRegistry:
                 return None
             raise KafkaUnreachable(f"the registry does not answer: {type(error).__name__}: {error}") from None
 
+    def newest_text(self, patience_s: float) -> tuple[str, str]:
+        """The format of the topic's newest schema, and the schema as the registry holds it.
+
+        UserMistake where there is none of a format, KafkaUnreachable where the registry does not answer.
+        """
+        newest = self._patiently(self._newest_version, patience_s)
+        if newest is None:
+            raise UserMistake(f"{self.subject}: expected a subject of the registry, found none of this name")
+        kind = newest.schema.schema_type or "AVRO"
+        types = {name: getattr(formats.record_format(name), "REGISTRY_TYPE", "") for name in formats.format_names()}
+        if (name := next((name for name, each in types.items() if each == kind), None)) is None:
+            known = ", ".join(filter(None, types.values()))
+            raise UserMistake(f"{self.subject}: expected a schema of type {known}, got {kind}")
+        return name, str(newest.schema.schema_str)
+
     def newest_schema(self, patience_s: float) -> str:
         """What the topic's newest schema says; waited for, for so long at most.
 

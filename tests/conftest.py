@@ -31,6 +31,8 @@ from tests_registry import running_registry
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import TopicWish
 
 _starts = pytest.StashKey[Counter[str]]()
 PROCESSES = 4  # on two cores; most tests wait for Kafka
@@ -85,6 +87,12 @@ class SharedKafka:
         """A job or topic name nobody else uses."""
         self.names.append(f"{prefix}-{uuid.uuid4().hex[:10]}")
         return self.names[-1]
+
+    def new_topic(self, prefix: str, partitions: int) -> str:
+        """A topic of which a broker answers for each partition, which it may not do as soon as it is made."""
+        name = self.fresh_name(prefix)
+        Admin(self.bootstrap, timeout_s=60).ensure([TopicWish("records", name, partitions)])
+        return name
 
     def drop_topics(self) -> None:
         """Deletes the topics whose names begin with a name given out: each costs Kafka time as long as it is there."""

@@ -40,11 +40,16 @@ def shape(inputs: Sequence[Shape], size: int, **options: Any) -> Shape:
 def build(
     builder: Builder, name: str, x: Value, size: int, activation: str, init: str = AUTO, zero: bool = False
 ) -> Value:
-    """Adds <name>.weight [inputs, size] and <name>.bias [size]; `zero`: the weight starts at 0 (an output layer)."""
+    """Adds <name>.weight [inputs, size] and <name>.bias [size]; `zero`: the weight starts at 0 (an output layer).
+
+    Where it reads the batch's own numbers and has an activation, the bias starts as the weight of one more input would.
+    From 0 all units would bend at the mean of the numbers, and two numbers leave little else to tell units apart.
+    """
     rows, inputs = x.ref.shape
     begin = ZERO if zero else _begin(init, activation, inputs, size)
     weight, d_weight = builder.parameter(f"{name}.weight", inputs, size, begin=begin)
-    bias, d_bias = builder.parameter(f"{name}.bias", size, part="bias")
+    spread = begin if activation != NONE and x.has_numbers else ZERO
+    bias, d_bias = builder.parameter(f"{name}.bias", size, begin=spread, part="bias")
     linear = builder.buffer(f"{name}.linear", rows, size)
     built_in = activation == BUILT_IN
     builder.call("dense_forward", rows, inputs, size, x.ref, weight, bias, int(built_in), linear)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
+from streamtrain.analysis.collisions import Collisions, Frequent
 from streamtrain.analysis.sketches import Array, Distinct, Spread, stability_index
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats import parse
@@ -17,7 +18,7 @@ from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.transforms.transform import NUMBER, TEXT, TIME
 from streamtrain.job import Job
-from streamtrain.schemas import bare_format, job_format
+from streamtrain.schemas import bare_format, job_format, with_schema
 
 QUANTILES = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
 BINS = 10
@@ -32,14 +33,19 @@ class Summary:
     """Of the columns that the job's decoder looks at, as records give them: before any transform."""
 
     def __init__(self, job: Job) -> None:
+        job = with_schema(job)
         self._schema, self._told = _told_columns(job)
         self._plan = RowPlan(self._schema, job_format(job), bare_format(job))
         self.bare = self._plan.bare  # format of records that never meet a registry
         self.rows = self.unusable = 0
-        self.columns = {name: ColumnSummary(holds) for name, holds in self._told.items()}
+        buckets = {name: _buckets(job.schema, name, column) for name, column in job.schema.columns}
+        self.columns = {name: ColumnSummary(holds, buckets.get(name)) for name, holds in self._told.items()}
         self._missing_words = {
-            name: _native.murmur3(b"", hash_seed(name), column.hash_bits) % MOST_BUCKETS
-            for name, column in self._schema.columns if self._told.get(name) == TEXT
+            name: _hash(name, column, "") for name, column in self._schema.columns if self._told.get(name) == TEXT
+        }
+        self._stand_ins = {
+            name: _hash(name, column, str(column.entry.stand_in(column, job.schema.loss)))
+            for name, column in job.schema.columns if buckets[name] is not None and column.has_stand_in
         }  # fmt: skip
 
     def add(self, records: Iterable[bytes | tuple[bytes, Around]], bare: bool = False) -> Iterator[int]:
@@ -79,20 +85,21 @@ class Summary:
     def document(self, against: Summary | None = None) -> dict[str, Any]:
         """As JSON can hold it. `against`: what drift is measured from."""
         columns = {
-            name: column.document(None if against is None else against.columns.get(name))
+            name: column.document(None if against is None else against.columns.get(name), self._stand_ins.get(name))
             for name, column in self.columns.items()
         }
         return {"rows": self.rows + self.unusable, "unusable_rows": self.unusable, "columns": columns}
 
 
 class ColumnSummary:
-    """Of one column: number, text, time or list."""
+    """Of one column: number, text, time or list. `buckets`: of one whose values are hashed."""
 
-    def __init__(self, holds: str) -> None:
-        self.holds = holds
+    def __init__(self, holds: str, buckets: int | None = None) -> None:
+        self.holds, self.buckets = holds, buckets
         self.rows = self.there = self.unusable = 0
         self.distinct, self.spread = Distinct(), Spread()
         self.groups = np.zeros(GROUPS, np.int64)
+        self.hashes = Frequent()
 
     def add(self, cells: Array) -> None:
         """Those that are there, of rows that are counted."""
@@ -103,6 +110,8 @@ class ColumnSummary:
             self.spread.add(flat)
         elif len(flat):
             self.groups += np.bincount(flat % GROUPS, minlength=GROUPS)
+            if self.buckets is not None:
+                self.hashes.add(flat)
 
     def add_lists(self, cells: Lists) -> None:
         """The entries; of quantiles, how many a row has."""
@@ -113,7 +122,8 @@ class ColumnSummary:
         self.spread.add(sizes)
         self.groups += np.bincount(cells.values % GROUPS, minlength=GROUPS)
 
-    def document(self, against: ColumnSummary | None) -> dict[str, Any]:
+    def document(self, against: ColumnSummary | None, stand_in: int | None = None) -> dict[str, Any]:
+        """`stand_in`: the hash of what stands in for a missing cell."""
         made: dict[str, Any] = {
             "holds": self.holds, "rows": self.rows + self.unusable, "missing": self.rows - self.there,
             "unusable": self.unusable,
@@ -129,9 +139,20 @@ class ColumnSummary:
                 "quantiles": {f"{share:g}": value for share, value in zip(QUANTILES, quantiles, strict=True)},
                 "histogram": {"edges": edges.tolist(), "rows": spread.histogram(edges).tolist()},
             }  # fmt: skip
+        if self.buckets is not None:
+            made["collisions"] = self._collisions(self.buckets, stand_in)._asdict()
         if against is not None and self.holds != TIME:
             made["drift"] = self.drift(against)
         return made
+
+    def _collisions(self, buckets: int, stand_in: int | None) -> Collisions:
+        missing = 0 if stand_in is None else self.rows - self.there
+        if missing:
+            whole = Frequent()
+            for hashes, counts in (self.hashes.frequent(0), (np.array([stand_in]), np.array([missing]))):
+                whole.add(hashes, counts)
+            return Collisions.of(whole, self.there + missing, buckets)
+        return Collisions.of(self.hashes, self.there, buckets)
 
     def drift(self, against: ColumnSummary) -> float:
         """The stability index: over the other's tenths of a number, over groups of categories; missing is a bin too."""
@@ -180,10 +201,22 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
         return TIME, {**kept, "kind": "time"}
     if column.entry.is_text(column) or column.entry.takes_names(column):
         kept.pop("parse", None)
-        return TEXT, {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": ""}
+        return TEXT, {**kept, "kind": "category", "vocabulary": {"capacity": 1}, "missing": ""}  # its whole hash
     if form != "value" or not column.entry.is_numeric(column):
         return None
     return NUMBER, {**kept, "missing": 0}
+
+
+def _buckets(schema: Schema, name: str, column: Column) -> int | None:
+    """The buckets of a category of which a cell is one; None of any other column."""
+    is_alone = column.role == FEATURE and column.entry.block == "categories" and column.entry.cells(column) == "value"
+    return column.buckets if is_alone and schema.is_decoded(name, column) else None
+
+
+def _hash(name: str, column: Column, text: str) -> int:
+    """The hash of a text of that column, as an int64."""
+    found = _native.murmur3(text.encode(), hash_seed(name), column.hash_bits)
+    return found - (1 << 64) if found >> 63 else found
 
 
 def is_at(path: str, schema: Schema, name: str) -> bool:

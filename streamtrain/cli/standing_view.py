@@ -47,6 +47,8 @@ def standing_view(document: dict[str, Any]) -> Group:
     lines += [("dead letters", f"{rows:,} x {reason}") for reason, rows in document["dead_letters"].items()]
     if strays := document.get("dead_letters_not_ours"):
         lines.append(("dead letters", not_ours(strays)))
+    if document["warning"]:
+        lines.append(("warning", Text(document["warning"], "bold yellow")))
     if "error" in document:
         lines.append(("error", Text(document["error"], "bold red")))
     parts: list[RenderableType] = [table(["", ""], lines)]

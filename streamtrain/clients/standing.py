@@ -19,6 +19,7 @@ from streamtrain.compute.confusion import MATRIX, by_class
 from streamtrain.compute.metrics import numbers
 from streamtrain.compute.quality import WINDOW_ROWS
 from streamtrain.job import Job
+from streamtrain.job.learning import Learning
 from streamtrain.kafka.admin import Admin, TopicEnds
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.round_logs import RoundLogTail
@@ -57,6 +58,7 @@ class JobStanding:
         self._control = ControlTopic(settings, str(job.topic("control").name))
         self._newest_logs: deque[RoundLog] = deque(maxlen=_LOGS)
         self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)
+        self._learning = Learning(job)
         self._reasons: Counter[str] = Counter()
         self._letters_at: dict[int, int] = {}
         self._known: dict[str, TopicEnds] = {}  # of what has been read to there
@@ -104,6 +106,7 @@ class JobStanding:
             "rows_per_second": self._rate(),
             "newest_row_age_s": self._newest_row_age_s(),
             "windows": [dict(window) for window in self._windows],
+            "warning": self._learning.warning,
             "by_class": [] if newest is None else self._by_class(newest.manifest.metrics.get("window") or {}),
             "dead_letters": self._letters,
             "dead_letters_not_ours": self._strays,
@@ -135,9 +138,11 @@ class JobStanding:
 
     def _take(self, logs: list[RoundLog]) -> None:
         for log in logs:
-            if self._newest_logs and self._newest_logs[-1].lineage != log.lineage:
+            if not self._newest_logs or self._newest_logs[-1].lineage != log.lineage:
                 self._newest_logs.clear()
                 self._windows.clear()
+                self._learning = Learning(self._job, _total_before(log))
+            self._learning.add(log.metrics.get("total") or {}, log.slots)
             self._newest_logs.append(log)
             window = numbers(log.metrics.get("window") or {})
             if not window or (self._windows and self._windows[-1] == window):
@@ -192,6 +197,12 @@ class JobStanding:
         self._letters_at[found.partition] = found.offset + 1
         for part in found.letter.rows:
             self._reasons[f"{part.path}: {part.reason.partition(', got ')[0]}"] += part.row_to - part.row_from
+
+
+def _total_before(log: RoundLog) -> Document | None:
+    """The total figures where the first log that is seen of a lineage starts; None where they are not known."""
+    is_first = int((log.metrics.get("total") or {}).get("rows", 0)) <= log.rows_trained
+    return {} if is_first else None
 
 
 def _snapshot(newest: Located) -> Document:

@@ -23,6 +23,8 @@ from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import view, views
 from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
+from streamtrain.job.learning import Learning
+from streamtrain.log import get_logger
 from streamtrain.run.dead_letters import Ceiling, Letters, Reasons, publication_letters, unpublished_reasons
 from streamtrain.run.judging import Judging
 from streamtrain.run.lineage import Lineage
@@ -32,6 +34,7 @@ from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.run.publisher import Publisher
 from streamtrain.run.round_log import Columns, UnpublishedRounds
 
+log = get_logger("streamtrain.train")
 _TICK_S = 0.05  # how late the loop may see a finished publication or the end
 _PROGRESS_S = 0.5
 
@@ -96,6 +99,8 @@ class Publishing:
         self._clock = PublicationClock(ring, job.publish.interval_s, job.train.round_interval_s is not None)
         self._reasons = Reasons()  # of the dead letters published
         self._judging = judging
+        self._learning = Learning(job, lineage.metrics.get("total", {}))
+        self._has_warned = False  # that the job does not learn
         self._is_over = False  # early: told, and to be ended from outside
         self._pending: Future[_Published] | None = None
         self._failure: CheckFailed | None = None
@@ -235,6 +240,7 @@ class Publishing:
         self.lineage = adopt(self.lineage, assembled, offset)
         self._publisher.published(assembled)
         manifest = assembled.snapshot.manifest
+        self._warn(assembled)
         newest = self._unpublished.newest_timestamp_ms
         self._tell(
             "published",
@@ -249,6 +255,13 @@ class Publishing:
             dead_letters=dict(letters.reasons.rows.most_common(20)),
             positions=[list(position) for position in assembled.positions],
         )
+
+    def _warn(self, assembled: Assembled) -> None:
+        """Warns once of a model that is worse than the constant prediction."""
+        self._learning.add(assembled.log.metrics.get("total", {}), assembled.columns.slots)
+        if not self._has_warned and (warning := self._learning.warning):
+            self._has_warned = True
+            log.warning(f"{self._job.name}: {warning}")
 
     def _say_progress(self) -> None:
         now_s = time.monotonic()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
 from streamtrain import Job
+from streamtrain._native import murmur3
+from streamtrain.analysis.collisions import KEPT, warnings
 from streamtrain.analysis.sketches import DISTINCT_ERROR, EXACT, QUANTILE_ERROR, Distinct, Spread, stability_index
 from streamtrain.analysis.summary import Summary
+from streamtrain.columns.kinds.category import hash_seed
 
 COLUMNS: dict[str, Any] = {
     "a": {"missing": 5}, "v": {"kind": "vector", "size": 2}, "raw": {"kind": "time"}, "inner": {"path": "in.x"},
@@ -69,6 +73,29 @@ def test_drift_counts_missing_cells_and_other_words() -> None:
     moved = of([{"a": 2 * number, "c": f"other{number % 5}"} for number in range(1000)])
     drift = {name: each.get("drift", 0) for name, each in moved.document(before)["columns"].items()}
     assert min(drift["a"], drift["c"], drift["l"]) > 0.25 and drift["weight"] < 0.01
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_frequent_values_in_one_bucket_are_found(seed: int) -> None:
+    """Only this finds hashes or buckets that are not the job's, and rare values that count as frequent."""
+    rng = np.random.default_rng(seed)
+    values, buckets, bits = int(rng.integers(1, 30)), int(rng.integers(2, 300)), int(rng.choice([32, 64]))
+    words = np.repeat([*(f"w{at}" for at in range(values)), ""], rng.integers(500, 1_500, values + 1)).tolist()
+    cells = rng.permutation([*words, *["seldom"] * 30, *(f"rare{at}" for at in range(KEPT))]).tolist()
+    hashed = {"kind": "category", "buckets": buckets, "hash_bits": bits, "missing": "none"}
+    columns = {"c": hashed, "k": {"kind": "category", "vocabulary": {"capacity": 99}, "missing": "none"}}
+    summary = Summary(Job.from_tables({"columns": {**columns, "y": {"role": "label", "missing": 0}}}))
+    assert list(summary.add([json.dumps([{"c": cell, "k": cell} for cell in cells]).encode()]))
+    assert len(summary.columns["c"].hashes._values) <= KEPT
+    document = summary.document()
+    texts = Counter(cell or "none" for cell in cells)
+    frequent = {text: count for text, count in texts.items() if count >= 500}
+    place = {text: murmur3(text.encode(), hash_seed("c"), bits) % buckets for text in frequent}
+    shared = [text for text in frequent if list(place.values()).count(place[text]) > 1]
+    found = document["columns"]["c"]["collisions"]
+    assert (found["values"], found["frequent"]) == (len(shared), len(frequent)) and found["buckets"] == buckets
+    assert found["share"] == pytest.approx(sum(frequent[text] for text in shared) / len(cells), abs=0.01)
+    assert [text.partition(":")[0] for text in warnings(document)] == (["c"] if shared else [])
 
 
 RANDOM = np.random.default_rng(7)

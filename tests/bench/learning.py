@@ -30,6 +30,7 @@ from tests.bench.harness import MOST, Line, Run, Sides, bench, once
 from tests.bench.learning_streams import STREAMS, Stream
 
 RIVAL_BATCH_ROWS, RATE, CLIP = 8, 3e-3, 8.0
+BATCHES = (1, 4, 8, 32)  # of which the best counts
 Array = np.ndarray[Any, Any]
 
 
@@ -62,8 +63,8 @@ def tables_of(job: Job, data: Decoded) -> list[tuple[int, int]]:
     return [(int(data.categories[:, at].max()) + 1, embed) for at, embed in enumerate(embeds)]
 
 
-def pytorch(job: Job, data: Decoded, seed: int) -> float:
-    """Mean log loss (RMSE of a number) of the job's own network, batches of 8, Adam 3e-3, running moments, clip 8."""
+def pytorch(job: Job, data: Decoded, seed: int, batch_rows: int = RIVAL_BATCH_ROWS) -> float:
+    """Mean log loss (RMSE of a number) of the job's own network, Adam 3e-3, running moments, clip 8."""
     import torch
 
     torch.manual_seed(seed)
@@ -84,8 +85,8 @@ def pytorch(job: Job, data: Decoded, seed: int) -> float:
     optimizer = torch.optim.Adam([*tables.parameters(), *network.parameters()], lr=RATE)
     numbers, labels, mean, deviation = StandardScaler(), StandardScaler(), 0.0, 1.0
     chosen, total = np.array(inputs["standardize"], bool), 0.0
-    for at in range(0, len(data.label), RIVAL_BATCH_ROWS):
-        rows = slice(at, at + RIVAL_BATCH_ROWS)
+    for at in range(0, len(data.label), batch_rows):
+        rows = slice(at, at + batch_rows)
         x, y = data.numbers[rows], data.label[rows]
         scaled = numbers.partial_fit(x.astype(float)).transform(x.astype(float)) if x.size else x
         parts = [torch.from_numpy(np.where(chosen, np.clip(scaled, -CLIP, CLIP), x).astype(np.float32))]
@@ -105,20 +106,57 @@ def pytorch(job: Job, data: Decoded, seed: int) -> float:
 
 
 def river(job: Job, data: Decoded) -> float:
-    """Mean log loss of River's StandardScaler | LogisticRegression, each category's buckets as flags beside it."""
+    """Mean log loss (RMSE of a number) of River's StandardScaler and linear model, each category's buckets as flags
+    beside the numbers. Of a number the best of its linear models counts."""
     from river import linear_model, preprocessing
 
-    scaler, model, total = preprocessing.StandardScaler(), linear_model.LogisticRegression(), 0.0
     names = [f"n{at}" for at in range(data.numbers.shape[1])]
     numbers, categories = data.numbers.astype(float).tolist(), data.categories.tolist()
-    for row, buckets, label in zip(numbers, categories, data.label.tolist(), strict=True):
-        x = dict(zip(names, row, strict=True))
-        scaler.learn_one(x)
-        x = scaler.transform_one(x) | {f"c{at}={bucket}": 1.0 for at, bucket in enumerate(buckets)}
-        logit = model._raw_dot_one(x)  # of its probability, which rounds to 0 and 1
-        total += float(np.logaddexp(0, -logit if label else logit))
-        model.learn_one(x, bool(label))
-    return total / len(data.label)
+
+    def loss_of(model: Any) -> float:
+        scaler, total = preprocessing.StandardScaler(), 0.0
+        for row, buckets, label in zip(numbers, categories, data.label.tolist(), strict=True):
+            x = dict(zip(names, row, strict=True))
+            scaler.learn_one(x)
+            x = scaler.transform_one(x) | {f"c{at}={bucket}": 1.0 for at, bucket in enumerate(buckets)}
+            if job.schema.label_kind == "number":
+                total += (model.predict_one(x) - label) ** 2
+                model.learn_one(x, label)
+            else:
+                logit = model._raw_dot_one(x)  # of its probability, which rounds to 0 and 1
+                total += float(np.logaddexp(0, -logit if label else logit))
+                model.learn_one(x, bool(label))
+        return total / len(data.label)
+
+    if job.schema.label_kind != "number":
+        return loss_of(linear_model.LogisticRegression())
+    found = (linear_model.LinearRegression(intercept_lr=rate) for rate in (0.01, 0.1))
+    return math.sqrt(min(map(loss_of, found)))
+
+
+def vowpal_wabbit(job: Job, data: Decoded) -> float:
+    """Mean log loss (RMSE of a number) of vw, the best of three learning rates: numbers as they are, which it scales by
+    itself, and buckets as features of their own."""
+    from vowpalwabbit import Workspace
+
+    number = job.schema.label_kind == "number"
+
+    def line(row: Array, buckets: Array, label: float) -> str:
+        values = " ".join(f"n{at}:{value:.9g}" for at, value in enumerate(row))
+        chosen = " ".join(f"c{at}_{bucket}" for at, bucket in enumerate(buckets))
+        return f"{label if number else 2 * label - 1} |n {values} |c {chosen}"
+
+    lines = [line(*row) for row in zip(data.numbers, data.categories, data.label.tolist(), strict=True)]
+
+    def loss_of(rate: float) -> float:
+        learner = Workspace(f"--loss_function {'squared' if number else 'logistic'} -b 22 --quiet -l {rate}")
+        for each in lines:
+            learner.learn(each)
+        mean = float(learner.get_sum_loss()) / len(lines)  # of each row before it was learned
+        learner.finish()
+        return math.sqrt(mean) if number else mean
+
+    return min(map(loss_of, (0.1, 0.5, 2.0)))
 
 
 AVERAGED = ("flights", "elec2", "adult")
@@ -167,15 +205,18 @@ def lines_of(stream: Stream) -> list[Line]:
 )  # fmt: skip
 def learning(run: Run, stream: Stream) -> Sides:
     """The job that `init` writes (median of the seeds), against the constant prediction, the same network in PyTorch,
-    and River's linear model. `--rows`: the first rows of each stream; 0 takes all."""
+    and linear models of River and Vowpal Wabbit. `--rows`: the first rows of each stream; 0 takes all."""
     file_and_records = first_job(stream, run.rows)
     if file_and_records is None:
         return absent(stream, ("ours", "constant", *stream.bars))
     file, records = file_and_records
     found = [trained(Job.load(file, sets=[f"train.seed={seed}"]), records) for seed in range(run.seeds)]
-    rivals: dict[str, tuple[str, int, Callable[..., float]]] = {
-        "PyTorch": ("torch", run.seeds, pytorch), "River": ("river", 1, lambda job, data, seed: river(job, data)),
-    }  # fmt: skip
+    rivals: dict[str, tuple[str, int, Callable[[Job, Decoded, int], float]]] = {
+        "PyTorch": ("torch", run.seeds, pytorch),
+        "PyTorch, best batch": ("torch", run.seeds, lambda *given: min(pytorch(*given, rows) for rows in BATCHES)),
+        "River": ("river", 1, lambda job, data, seed: river(job, data)),
+        "Vowpal Wabbit": ("vowpalwabbit", 1, lambda job, data, seed: vowpal_wabbit(job, data)),
+    }
     sides: dict[str, Any] = {"ours": statistics.median(map(loss, found)), "constant": loss(found[0], "constant_")}
     for name in stream.bars:
         package, seeds, rival = rivals[name]

@@ -9,6 +9,8 @@ import csv
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,23 @@ def _flights() -> Table | None:
         return array.tolist()
 
     return names, map(list, zip(*(cells(name) for name in names), strict=True))
+
+
+def _of_packages(package: str, name: str) -> Callable[[], Table | None]:
+    """A data set that scikit-learn or River carries; absent without the package."""
+
+    def table() -> Table | None:
+        if find_spec(package) is None:
+            return None
+        if package == "sklearn":
+            data = getattr(import_module("sklearn.datasets"), f"load_{name}")()
+            rows = zip(data.data.tolist(), data.target.tolist(), strict=True)
+            return [*data.feature_names, "target"], ([*row, label] for row, label in rows)
+        data = getattr(import_module("river.datasets"), name)()
+        columns = list(next(iter(data))[0])
+        return [*columns, "target"], ([*(x[column] for column in columns), y] for x, y in data)
+
+    return table
 
 
 def _made(rows: int, columns: Callable[[np.random.Generator, int], dict[str, Any]]) -> Callable[[], Table]:
@@ -151,11 +170,17 @@ def _tiny(random: np.random.Generator, n: int) -> dict[str, Any]:
     return {f"x{at}": x[:, at] for at in range(5)} | {"kind": [f"k{value}" for value in kind], "late": label}
 
 
-def _classes(random: np.random.Generator, n: int) -> dict[str, Any]:
-    """Seven classes by text, around centres that lie close."""
-    centres, kind = random.normal(size=(7, 10)), random.integers(0, 7, n)
+def _close(random: np.random.Generator, n: int, classes: int) -> tuple[dict[str, Any], Any]:
+    """Ten numbers around the centre of one of the classes, which lie close; and the class."""
+    centres, kind = random.normal(size=(classes, 10)), random.integers(0, classes, n)
     x = (centres[kind] + random.normal(size=(n, 10))).round(4)
-    return {f"x{at}": x[:, at] for at in range(10)} | {"kind": [f"kind {value}" for value in kind]}
+    return {f"x{at}": x[:, at] for at in range(10)}, kind
+
+
+def _classes(random: np.random.Generator, n: int) -> dict[str, Any]:
+    """Seven classes by text."""
+    x, kind = _close(random, n, 7)
+    return x | {"kind": [f"kind {value}" for value in kind]}
 
 
 def _scales(random: np.random.Generator, n: int) -> dict[str, Any]:
@@ -166,8 +191,26 @@ def _scales(random: np.random.Generator, n: int) -> dict[str, Any]:
     return {f"x{at}": x[:, at] * sizes[at] for at in range(5)} | {"step": np.arange(n), "load": y.round(3)}
 
 
+def _forty(random: np.random.Generator, n: int) -> dict[str, Any]:
+    """Forty classes as whole numbers."""
+    x, kind = _close(random, n, 40)
+    return x | {"kind": kind + 1}
+
+
+def _ratings(random: np.random.Generator, n: int) -> dict[str, Any]:
+    """MovieLens' shape: ids of users and films as whole numbers, and a rating that both decide."""
+    users, films = random.integers(1, 611, n), random.integers(1, 3_000, n)
+    of_user, of_film = random.normal(0, 0.5, 611), random.normal(0, 0.7, 3_000)
+    rating = 3.5 + of_user[users] + of_film[films] + random.normal(0, 0.4, n)
+    when = 964_980_000 + np.sort(random.integers(0, 10**8, n))
+    return {
+        "userId": users, "movieId": films, "rating": (rating * 2).round().clip(1, 10) / 2, "timestamp": when,
+    }  # fmt: skip
+
+
 ELEC2 = "elec2/elec.csv"
 PYTORCH = {"PyTorch": 1.03}
+ALL = {"PyTorch, best batch": 1.03, "River": 1.03, "Vowpal Wabbit": 1.03}
 STREAMS = (
     Stream("adult", "income", _file("adult/adult.csv"), PYTORCH | {"River": 1.03}),
     Stream("nsl_kdd", "attack", _nsl_kdd, PYTORCH | {"River": 1.03}),
@@ -184,4 +227,9 @@ STREAMS = (
     Stream("tiny", "late", _made(500, _tiny), PYTORCH),
     Stream("classes", "kind", _made(20_000, _classes), PYTORCH),
     Stream("scales", "load", _made(20_000, _scales), {"PyTorch": 1.05}),
+    Stream("forty", "kind", _made(20_000, _forty), PYTORCH),
+    Stream("ratings", "rating", _made(60_000, _ratings), ALL),
+    Stream("bananas", "target", _of_packages("river", "Bananas"), ALL),
+    Stream("trump_approval", "target", _of_packages("river", "TrumpApproval"), ALL),
+    Stream("breast_cancer", "target", _of_packages("sklearn", "breast_cancer"), ALL),
 )

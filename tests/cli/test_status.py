@@ -11,6 +11,7 @@ import resource
 import signal
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from streamtrain.job.early_stop import EarlyStop
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.ui.pages import overview
 from tests.cli.conftest import Run
 from tests.e2e import commands, threaded
 from tests.e2e.harness import LiveJob
@@ -47,7 +49,7 @@ DOCUMENT: dict[str, Any] = {
         "untrained": False, "workers": 2, "counts": {"trained": 20_000, "dead": 3, "filtered": 0, "tombstones": 1},
     },
     "run": {"number": 2, "host": "h1", "process": 42, "started_ms": 0, "ended": None, "worker_deaths": 1},
-    "dead_letters": {"$.x: expected a number": 3}, "by_class": [],
+    "dead_letters": {"$.x: expected a number": 3}, "by_class": [], "warning": "",
     "metrics": {"total": SCORES, "window": SCORES, "updates": 1500, "clipped": {"x1": 17}},
 }  # fmt: skip
 
@@ -87,6 +89,7 @@ def test_early_stopping_held_out_rows_and_gradients_are_told_in_words() -> None:
 
 
 def test_what_is_not_there_yet_is_left_out() -> None:
+    assert "warning" not in screen(DOCUMENT) and "is above" in screen({**DOCUMENT, "warning": "the loss is above"})
     for missing in ("snapshot", "run", "rows_per_second", "newest_row_age_s"):
         assert "flights" in screen({**DOCUMENT, missing: None}), missing
     assert "not ours" not in screen(DOCUMENT)
@@ -127,6 +130,20 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path) -> None:
     assert second["snapshot"]["rows_seen"] == 2500 and second["run"]["number"] == 2
     assert sum(second["dead_letters"].values()) == 4
     assert [window["rows"] for window in second["windows"]] == [2000, 500]  # a run begins a window of its own
+
+
+def test_a_job_worse_than_the_constant_is_a_warning_of_train_status_and_page(
+    kafka, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only this finds a reader of the topics that judges other rows than the trainer, or a run that says it again."""
+    job = LiveJob(kafka, tmp_path, optimizer='name = "adam"\nlearning_rate = 30', produce=35_000, batch_rows=512)
+    threaded.rows_after(job.path)
+    warned = [each for each in caplog.messages if "above that of the constant prediction" in each]
+    with JobStanding(job.job) as standing:
+        document = standing.look()
+    assert warned == [f"{job.name}: {document['warning']}"] and "learning_rate is 30" in warned[0]
+    shown: Any = SimpleNamespace(name=job.name, error="", state="ended", standing=document)
+    assert document["warning"] in screen(document, 400) and document["warning"] in overview._said([shown])
 
 
 # -- `doctor`: what is well, what is not, and what to do --------------------------------------------------------------

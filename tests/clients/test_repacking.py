@@ -13,7 +13,6 @@ import msgpack
 import numpy as np
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from example_format import example_format, row_formats
 from waiting import wait_for
 
@@ -29,6 +28,7 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
+from streamtrain.topics.topic import TopicWish
 
 JOB = """
 name = "{name}"
@@ -66,10 +66,8 @@ def job(kafka: Any, tmp_path: Path) -> Job:
 
 def produce(job: Job, records: list[Any], partitions: int, target_partitions: int) -> None:
     """Value, key, partition and headers of each record, to a topic that is made first; so is the one to write to."""
-    topics = [NewTopic(source(job), partitions, 1), NewTopic(target(job), target_partitions, 1)]
-    admin = AdminClient({"bootstrap.servers": job.kafka.bootstrap})
-    for done in admin.create_topics(topics).values():
-        done.result(30)
+    wishes = [TopicWish("records", source(job), partitions), TopicWish("target", target(job), target_partitions)]
+    Admin(job.kafka.bootstrap).ensure(wishes)
     producer = Producer({"bootstrap.servers": job.kafka.bootstrap, "enable.idempotence": True})  # in this order
     for value, key, partition, headers in records:
         producer.produce(source(job), value, key, partition, headers=headers)

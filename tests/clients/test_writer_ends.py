@@ -211,16 +211,23 @@ AWAY = "127.0.0.1:9"
 QUICK = {"reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 5}
 
 
+@pytest.fixture
+def logger(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
+    """librdkafka's, as if nothing had been said before."""
+    logger = librdkafka_logger()
+    monkeypatch.setattr(logger, "filters", [type(each)() for each in logger.filters])
+    return logger
+
+
 def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_what_a_writers_library_repeats_is_logged_seldom(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture, logger: logging.Logger
 ) -> None:
     said = []
-    logger = librdkafka_logger()
-    monkeypatch.setattr(logger, "filters", [lambda record: said.append(record) is None, *logger.filters])
+    logger.filters.insert(0, lambda record: said.append(record) is None)
     with caplog.at_level(logging.INFO):
         # many: librdkafka itself holds back what one of them says again for half a minute
         producers = [Producer({"bootstrap.servers": AWAY, **QUICK}, logger=logger) for _ in range(SAID)]
@@ -231,6 +238,7 @@ def test_what_a_writers_library_repeats_is_logged_seldom(
     assert 1 <= len(lines) <= LINES, lines
 
 
+@pytest.mark.usefixtures("logger")
 def test_what_a_followers_library_repeats_is_logged_seldom(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO), LiveModel("job", AWAY, kafka=QUICK) as model, pytest.raises(KafkaUnreachable):
         model.wait_ready(5)

@@ -236,8 +236,13 @@ def test_a_fresh_state_depends_on_the_seed_alone(spec: Any) -> None:
     weight = model.views(first)["dense0.weight"]
     limit = np.sqrt(6 / weight.shape[0])
     assert abs(weight).max() <= limit and weight.std() == pytest.approx(limit / np.sqrt(3), rel=0.1)
+    bias = model.views(first)["dense0.bias"]
+    assert abs(bias).max() <= limit and bias.std() == pytest.approx(limit / np.sqrt(3), rel=0.25)
     assert not model.views(first)["output.weight"].any() and not first[model.learned_bytes :].any()
-    assert hashlib.sha256(first[: model.learned_bytes].tobytes()).hexdigest()[:16] == "2ef02c77a08a14ab"
+    embedded = Model(spec(layers=[{"dense": 64, "activation": "relu"}] * 2, numbers=0, categories=1))
+    views = embedded.views(embedded.initial_state(5))
+    assert not views["dense0.bias"].any() and not views["dense1.bias"].any()  # they read no numbers of the batch
+    assert hashlib.sha256(first[: model.learned_bytes].tobytes()).hexdigest()[:16] == "98467cb2bde03b22"
 
 
 def test_a_standardised_label_is_undone_at_prediction(rig: Any, spec: Any) -> None:

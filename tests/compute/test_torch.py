@@ -273,7 +273,7 @@ def test_parameters_with_two_names_are_one() -> None:
             return self.last(self.second(torch.relu(self.first(x))))[:, 0]
 
     rigged = rig_with(Tied)
-    assert [name for name, _ in rigged.model.parsed.module.parameters].count("first.weight") == 1
+    assert [each.name for each in rigged.model.parsed.module.parameters].count("first.weight") == 1
     plan = rigged.plan()
     first = rigged.step(plan)
     assert [rigged.step(plan) for _ in range(40)][-1] < first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, nullcontext
 from functools import partial
 from itertools import count, islice
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 from waiting import wait_for
 
 from streamtrain import _native
@@ -32,10 +32,7 @@ FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}
 
 @pytest.fixture
 def topic(kafka: Any) -> str:
-    name = str(kafka.fresh_name("native"))
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
-    return name
+    return str(kafka.new_topic("native", 2))
 
 
 @pytest.fixture
@@ -113,13 +110,8 @@ def test_a_consumer_whose_partitions_are_paused_is_not_deaf(kafka: Any, topic: s
 
 def test_topic_facts(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-
-    def described() -> Any:
-        """None while a broker that has just made it does not know it yet."""
-        with suppress(confluent_kafka.KafkaException):
-            return admin.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)
-
-    assert consumer.native.topic_id(topic, 10_000) == str(wait_for(described).topic_id)
+    described = admin.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)
+    assert consumer.native.topic_id(topic, 10_000) == str(described.topic_id)
     assert consumer.partition_count(topic) == 2
     with pytest.raises(StreamtrainError, match="nowhere"):
         consumer.partition_count("nowhere-" + topic)

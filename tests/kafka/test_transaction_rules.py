@@ -23,7 +23,7 @@ import confluent_kafka
 import pytest
 from at_once import run_at_once
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from failing_librdkafka import built
 from publisher import example_manifest
 from waiting import wait_for
@@ -131,13 +131,6 @@ def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("librdkafka"))
 
 
-def new_topic(kafka: Any) -> str:
-    name = str(kafka.fresh_name("rules"))
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
-    return name
-
-
 def run(program: str, library: Path, kafka: Any, topic: str, faults: str, *arguments: int) -> Any:
     """What a program printed that ran on a librdkafka with those faults."""
     command = [sys.executable, "-c", program, str(library), kafka.bootstrap, topic, *map(str, arguments)]
@@ -176,7 +169,7 @@ NEXT: dict[str, tuple[list[str], str]] = {
 def test_the_next_transaction_follows_from_the_one_before(kafka: Any, librdkafka: Path) -> None:
     def check(faults: str) -> None:
         endings, seen = NEXT[faults]
-        topic = new_topic(kafka)
+        topic = kafka.new_topic("rules", 1)
         timeout_ms = SHORT_MS if any(fault[-1:].isdigit() for fault in faults.split(",")) else TIMEOUT_MS
         ended, said = run(PROGRAM, librdkafka, kafka, topic, faults, timeout_ms, COUNT)
         assert ended == endings, said
@@ -206,14 +199,14 @@ def test_who_goes_on_from_its_position_writes_once(kafka: Any, librdkafka: Path)
     """Without patience a start is tried once."""
 
     def check(faults: str) -> None:
-        topic = new_topic(kafka)
+        topic = kafka.new_topic("rules", 1)
         said = run(ONCE, librdkafka, kafka, topic, faults, 60, COUNT)
         assert len(said) == ERRORS[faults], said
         assert all(topic in each for each in said)
         assert (seen_in(kafka, topic), position(kafka, topic)) == (b"012345", COUNT)
 
     def impatient() -> None:
-        topic = new_topic(kafka)
+        topic = kafka.new_topic("rules", 1)
         (said,) = run(ONCE, librdkafka, kafka, topic, "init_transactions=1&", 0, 1)
         assert said.startswith(f"topic {topic}: ")
 
@@ -222,7 +215,7 @@ def test_who_goes_on_from_its_position_writes_once(kafka: Any, librdkafka: Path)
 
 def test_what_an_exception_leaves_is_not_there(kafka: Any) -> None:
     """Neither an exception of the program nor a record that cannot be sent, nor of two of a name the earlier."""
-    topic, settings = new_topic(kafka), {"bootstrap.servers": kafka.bootstrap}
+    topic, settings = kafka.new_topic("rules", 1), {"bootstrap.servers": kafka.bootstrap}
     with Once(settings, topic, topic) as first, pytest.raises(KafkaBroken), first.transaction():
         first.write(b"never", None, (), 0)
         with Once(settings, topic, topic) as second, second.transaction():

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from streamtrain.analysis.collisions import warnings
 from streamtrain.analysis.sketches import DISTINCT_ERROR, QUANTILE_ERROR
 from streamtrain.analysis.summary import Summary
 from streamtrain.cli.choice import one_of
@@ -82,8 +83,8 @@ def analyze(
     document = {**summary.document(reference), "against": against, "stopped": stop.is_set(),
                 "errors": {"distinct": DISTINCT_ERROR, "quantile": QUANTILE_ERROR}}  # fmt: skip
     note = f"distinct above 1,000 to {DISTINCT_ERROR:.1%}, quantiles to {QUANTILE_ERROR:.0%}"
-    session.out.document(document, _shown(document, against), f"{document['rows']:,} rows, "
-                         f"{document['unusable_rows']:,} of them unusable; {note}")  # fmt: skip
+    told = f"{document['rows']:,} rows, {document['unusable_rows']:,} of them unusable; {note}"
+    session.out.document(document, _shown(document, against), *warnings(document), told)
     raise typer.Exit(stop.code)
 
 

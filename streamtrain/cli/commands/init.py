@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from streamtrain.cli.first_job.by_schema import decide_by_schema
 from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
 from streamtrain.cli.first_job.sample import Decision, Sample
-from streamtrain.cli.first_job.sources import FileSource, Source, TopicSource
+from streamtrain.cli.first_job.sources import FileSource, Source, SubjectSource, TopicSource
 from streamtrain.cli.first_job.trial import dead_rows, distinct_values, report_broken, without
 from streamtrain.cli.output import table
 from streamtrain.cli.progress import Progress
@@ -45,6 +46,13 @@ def init(
             "--from-topic", metavar="TOPIC", help="A topic whose records are JSON or msgpack.", show_default=False
         ),
     ] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            "--from-subject", metavar="SUBJECT", show_default=False,
+            help="A subject of the schema registry at --set registry.url=URL: its topic's rows, else its schema alone.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that is there.")] = False,
 ) -> None:
     """Write a job file for a sample of your records: columns, kinds and sizes as found in it, ready to be edited.
@@ -52,11 +60,8 @@ def init(
     Shows what each column is and why, and the choices to look at again. The job takes every row of the sample."""
     if job.exists() and not force:
         raise UserMistake(f"{job}: is there already; give another name, or --force to write over it")
-    if (sample is None) == (topic is None):
-        got = "none of them" if topic is None else "both"
-        raise UserMistake(f"init: expected --from FILE or --from-topic TOPIC, got {got}")
     bootstrap = session.bootstrap or "localhost:9092"
-    source = FileSource(sample) if sample is not None else TopicSource(str(topic), bootstrap, session.sets)
+    source = _source(session, bootstrap, sample, topic, subject)
     found, parsed, text = _tried(session, source, label, job, bootstrap)
     try:
         job.write_text(text, encoding="utf-8")
@@ -65,16 +70,29 @@ def init(
     _show(session, job, parsed, found, source)
 
 
+def _source(session: Session, bootstrap: str, sample: str | None, topic: str | None, subject: str | None) -> Source:
+    given = sum(each is not None for each in (sample, topic, subject))
+    if given != 1:
+        got = f"{given} of them" if given else "none of them"
+        expected = "one of --from FILE, --from-topic TOPIC and --from-subject SUBJECT"
+        raise UserMistake(f"init: expected {expected}, got {got}")
+    if sample is not None:
+        return FileSource(sample)
+    if topic is not None:
+        return TopicSource(topic, bootstrap, session.sets)
+    return SubjectSource(str(subject), bootstrap, session.sets)
+
+
 def _tried(session: Session, source: Source, labels: list[str], path: Path, bootstrap: str) -> tuple[Columns, Job, str]:
     """The columns of a job that takes every row of the sample, the job, and its text."""
-    machine, left_out = Machine(backends.devices()), dict[str, str]()
+    if not source.rows and source.fields:
+        return _guessed(source, labels, path, bootstrap)
+    left_out = dict[str, str]()
     sample = Sample.of(source.name, source.rows, labels, source.weight)
     while True:
         found = Columns(decide(sample, left_out), sample)
-        text = job_text(
-            path.stem, len(source.rows), found, bootstrap, machine, source.format, source.topic, source.partitions
-        )
-        job = _parsed(text, path, source.name)
+        text = _text(source, path, found, bootstrap)
+        job = _parsed(text, path, source)
         dead = dead_rows(job, source.records(job, len(source.rows)))
         if unusable := without(dead, source.name, sample.labels):
             left_out |= unusable
@@ -87,12 +105,26 @@ def _tried(session: Session, source: Source, labels: list[str], path: Path, boot
             sample = replace(sample, counts=counts)
 
 
-def _parsed(text: str, path: Path, source: str) -> Job:
+def _guessed(source: Source, labels: list[str], path: Path, bootstrap: str) -> tuple[Columns, Job, str]:
+    """The same without a sample: a job whose columns the schema can give."""
+    found = Columns(*decide_by_schema(source.name, source.fields, labels))
+    text = _text(source, path, found, bootstrap)
+    return found, _parsed(text, path, source).with_schema(source.schema), text
+
+
+def _text(source: Source, path: Path, found: Columns, bootstrap: str) -> str:
+    return job_text(
+        path.stem, len(source.rows), found, bootstrap, Machine(backends.devices()), source.format, source.topic,
+        source.partitions, source.registry,
+    )  # fmt: skip
+
+
+def _parsed(text: str, path: Path, source: Source) -> Job:
     try:
-        return Job.parse(text, name=path.name)
+        return replace(Job.parse(text, name=path.name), registry=source.registry)
     except JobMistakes as mistakes:  # it has not been written: what is wrong is the sample
         found = "; ".join(str(mistake).removeprefix(f"{mistake.where}: ") for mistake in mistakes.mistakes)
-        raise UserMistake(f"{source}: no job can be made of it: {found}") from None
+        raise UserMistake(f"{source.name}: no job can be made of it: {found}") from None
 
 
 def _show(session: Session, path: Path, job: Job, found: Columns, source: Source) -> None:
@@ -100,12 +132,13 @@ def _show(session: Session, path: Path, job: Job, found: Columns, source: Source
     learned, rows = ", ".join(found.losses), len(source.rows)
     used = [each for each in found.decisions if each.settings]
     columns = {each.name: {"kind": each.shown, "reason": each.reason, "other": each.other} for each in found.decisions}
+    origin = f"from {rows} rows of {source.name}" if rows else f"guessed by the schema of {source.name} alone, no rows"
     document = {"job": str(path), "name": job.name, "rows_read": rows, "label": learned, "columns": columns}
     session.out.document(
         document,
         table(["column", "kind", "reason"], map(_row, found.decisions)),
         *(f"check {each.name}: {each.reason or each.shown}; or {each.other}" for each in found.decisions if each.other),
-        f"wrote {path}: {len(used)} columns, learning {learned}, from {rows} rows of {source.name}",
+        f"wrote {path}: {len(used)} columns, learning {learned}, {origin}",
         f"next: streamtrain check {path}",
     )
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.kinds.kind import seconds
 from streamtrain.columns.paths import MOST_STEPS, Path, place
 from streamtrain.columns.picture_meaning import size_of
@@ -48,6 +49,7 @@ _QUANTITY_WORDS = {
 }  # fmt: skip
 _IN_BASE64 = ("/9j/", "iVBORw0KGgo", "UklGR", "ZkxhQ")  # first bytes of a JPEG, a PNG, a WAV and a FLAC
 _UNITS = (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))
+UNIT_OF = {(1000, 1): "s", (1, 1): "ms", (1, 1000): "us", (1, 1_000_000): "ns"}  # by milliseconds of one
 _FROM_S, _TO_S = 978_307_200, 4_102_444_800  # 2001 to 2100, as unix time
 
 
@@ -264,6 +266,9 @@ class SampledColumn:
         """(what it is, its unit) of a column of times."""
         if not self.values:
             return None
+        by_schema = {value.unit for value in self.values if isinstance(value, Moment)}
+        if len(by_schema) == 1 and (unit := UNIT_OF.get(by_schema.pop())):
+            return "a time", unit
         if all(iso_ms(value) is not None for value in self.values):
             return ("a time as text" if self.has_text else "a timestamp"), "ms"
         wholes = self.wholes
@@ -319,6 +324,11 @@ class SampledColumn:
     def is_named_id(self) -> bool:
         words = words_of(self.name)
         return not self.is_quantity and bool(words) and words[-1] in _ID_WORDS  # items are a count, item is an id
+
+    @property
+    def is_named_row(self) -> bool:
+        """Returns whether it is named as the id of a row."""
+        return "_".join(words_of(self.name)) in _ROW_IDS
 
     @property
     def too_large(self) -> bool:

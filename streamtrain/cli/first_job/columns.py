@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from streamtrain.cli.first_job.cells import EVIDENCE_ROWS, FEW_VALUES, SampledColumn, as_numbers, without_order
 from streamtrain.cli.first_job.label import decide_label
-from streamtrain.cli.first_job.sample import Decision, Sample, toml_key
+from streamtrain.cli.first_job.sample import Decision, Sample, change_operation, toml_key
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats.sparse_text import TAG
 from streamtrain.columns.kinds.audio import WINDOW_S
@@ -35,6 +35,10 @@ def decide(sample: Sample, without: Mapping[str, str]) -> list[Decision]:
 
     Raises UserMistake where no column is left to learn from, or a label cannot be learned.
     """
+    without = {**sample.unreadable, **without}
+    for name in sample.labels:
+        if name in without:
+            raise UserMistake(f"{sample.source}: label {name}: {without[name]}")
     columns = {name: SampledColumn.of(sample.rows, name) for name in sample.names()}
     labels = [decide_label(sample, columns[name]) for name in sample.labels]
     when = _event_time([column for name, column in columns.items() if name not in sample.labels])
@@ -88,8 +92,7 @@ def _event_time(columns: Sequence[SampledColumn]) -> str:
 def _feature(sample: Sample, column: SampledColumn, columns: Mapping[str, SampledColumn], when: str) -> Decision:
     name = column.name
     if name == sample.operation:
-        why = "what a change event did; an update is a new example"
-        return Decision(name, 'role = "input", kind = "category"', why)
+        return change_operation(name)
     if sample.weight and name == TAG:
         return Decision(name, reason="a line's tag, for its message's key", other='{ role = "key", path = "tag" }')
     if sample.weight and name == sample.weight and column.values:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from streamtrain.cli.first_job.sample import DELETES, Decision, Sample, toml_key
 from streamtrain.columns.formats import format_names
+from streamtrain.job.registry_settings import RegistrySettings
 
 MANY_CLASSES = 16  # from which on a larger network learns more: of 30 and 100 by a sixth and a tenth in 3,000 rows
 SPARSE_RATE = "2e-2"  # beside a network
@@ -123,14 +124,24 @@ def _rate(found: Columns) -> tuple[str, str]:
     return "2e-3", "suits small batches"
 
 
+def _registry(registry: RegistrySettings | None) -> str:
+    """The section of a registry, without what may be a secret."""
+    if not registry:
+        return ""
+    others = ", ".join(sorted(registry.properties.keys() - {"url"}))
+    left_out = f"# not written here: {others}; STREAMTRAIN_REGISTRY__<NAME> or --set gives them\n" if others else ""
+    return f"\n[registry]\nurl = {json.dumps(registry.address)}\n{left_out}"
+
+
 def job_text(
     job: str, rows: int, found: Columns, bootstrap: str, machine: Machine | None = None, records: str = "json",
-    topic: str = "", partitions: int = 0,
+    topic: str = "", partitions: int = 0, registry: RegistrySettings | None = None,
 ) -> str:  # fmt: skip
     """Returns a commented job file for the columns found in `rows` rows of records of the format `records`.
 
-    topic: the records topic, with so many partitions, where it is there already.
+    topic: the records topic, with so many partitions, where it is there already. registry: that knows their schemas.
     """
+    found_in = f"As found in {rows} rows of the sample" if rows else "As guessed by the schema alone, without a row"
     topics = f"\n[topics]\nrecords = {{ name = {json.dumps(topic)}, partitions = {partitions} }}\n" if topic else ""
     columns = "\n".join(found.lines())
     job_name = re.sub(r"[^A-Za-z0-9._-]", "-", job) or "job"
@@ -142,12 +153,12 @@ def job_text(
 
 [kafka]                                # any librdkafka property
 bootstrap.servers = {json.dumps(bootstrap)}
-
+{_registry(registry)}
 [records]
 format = {json.dumps(records):<30}# {" | ".join(format_names())}
 start = "earliest"                     # holds for the first start only
 {found.where()}{topics}
-# As found in {rows} rows of the sample. missing: "dead_letter" (default), "skip", or a value.
+# {found_in}. missing: "dead_letter" (default), "skip", or a value.
 [columns]
 {columns}
 {found.transforms()}

@@ -36,7 +36,7 @@ def decide_label(sample: Sample, column: SampledColumn) -> Decision:
         if {float(value) for value in column.values} <= {0.0, 1.0}:
             return Decision(name, f'role = "label"{parse}{skip}', "0 or 1", loss="binary_cross_entropy")
         counts = Counter(column.wholes or ())
-        classes = _classes(map(str, sorted(counts)), skip)
+        classes = class_settings(map(str, sorted(counts)), skip)
         number = Decision(name, as_number, "a number", loss="mean_squared_error")
         if not counts or len(counts) > MOST_CLASSES or len(column.values) < 2 * len(counts):
             return _tailed(column, number)
@@ -46,19 +46,21 @@ def decide_label(sample: Sample, column: SampledColumn) -> Decision:
             other = f'{{ {classes} }} and loss = "{loss}"'
             return _tailed(column, replace(number, reason=f"{why}, taken as a number", other=other))
         other = f'{{ {as_number} }} and loss = "mean_squared_error"' if len(counts) > 2 else ""
-        return _classified(name, classes, len(counts), f"{why}, taken as classes", other)
+        return classified(name, classes, len(counts), f"{why}, taken as classes", other)
     if len(distinct) > MOST_CLASSES:
         raise UserMistake(
             f"--label {name}: expected numbers or at most {MOST_CLASSES} classes, found {len(distinct)} texts"
         )
-    return _classified(name, _classes(map(str, distinct), skip), len(distinct), f"{len(distinct)} classes")
+    return classified(name, class_settings(map(str, distinct), skip), len(distinct), f"{len(distinct)} classes")
 
 
-def _classes(names: Iterable[str], skip: str) -> str:
+def class_settings(names: Iterable[str], skip: str) -> str:
+    """Returns the settings of a label with these classes."""
     return f'role = "label", classes = [{", ".join(json.dumps(each, ensure_ascii=False) for each in names)}]{skip}'
 
 
-def _classified(name: str, settings: str, count: int, why: str, other: str = "") -> Decision:
+def classified(name: str, settings: str, count: int, why: str, other: str = "") -> Decision:
+    """Returns the decision for a label of so many classes."""
     loss = "binary_cross_entropy" if count == 2 else "softmax_cross_entropy"
     return Decision(name, settings, why, other, loss=loss, classes=count)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamtrain.cli.first_job.cells import Row, SampledColumn, change_events, flattened
+from streamtrain.cli.first_job.connect import unreadable_decimals, without
 from streamtrain.columns.paths import Path, place
 from streamtrain.errors import UserMistake
 
@@ -56,6 +57,7 @@ class Sample:
     weight: str = ""  # the column that is one
     counts: Mapping[str, int] = field(default_factory=dict)
     operation: str = ""  # the column that says what a change event did
+    unreadable: Mapping[str, str] = field(default_factory=dict)  # columns that no record can give, and why
 
     @classmethod
     def of(cls, source: str, rows: Sequence[Row], labels: Sequence[str], weight: str = "") -> Sample:
@@ -65,6 +67,8 @@ class Sample:
         """
         if not rows:
             raise UserMistake(f"{source}: expected rows, found none")
+        decimals = unreadable_decimals(rows)
+        rows = [without(row, decimals) for row in rows] if decimals else rows
         envelope, operation = change_events(rows), ""
         if envelope is not None:
             rows = [_after(row, envelope) for row in rows]
@@ -79,7 +83,9 @@ class Sample:
             if label not in names:
                 raise UserMistake(f"--label: expected a column of {source}, one of {', '.join(names)}; got {label!r}")
         as_texts = all(cell is None or isinstance(cell, str) for row in rows for cell in row.values())
-        return cls(source, flat, found, paths, as_texts, weight, operation=operation)
+        reasons = {place(path).removeprefix("."): why for path, why in decimals.items()}
+        unreadable = {name: reasons[path] for name, path in paths.items() if path in reasons}
+        return cls(source, flat, found, paths, as_texts, weight, operation=operation, unreadable=unreadable)
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(name for row in self.rows for name in row))
@@ -121,6 +127,11 @@ def _step(path: str | None, name: str) -> str:
     if path is None:
         return place((name,))
     return path if path.startswith("[") else f".{path}"
+
+
+def change_operation(name: str) -> Decision:
+    """Returns the decision for the column that says what a change event did."""
+    return Decision(name, 'role = "input", kind = "category"', "what a change event did; an update is a new example")
 
 
 def toml_key(name: str) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from streamtrain.cli.first_job.schema_fields import Field, fields_of
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.formats import parse
-from streamtrain.columns.formats.parsed import Pairs, contains_unusable
+from streamtrain.columns.formats import Format, needs_schema, parse, record_format
+from streamtrain.columns.formats.parsed import Pairs, Unusable, contains_unusable
 from streamtrain.columns.formats.sparse_text import WEIGHT
-from streamtrain.columns.row_plan import RowPlan
+from streamtrain.columns.kinds.cell import Symbol
+from streamtrain.columns.row_plan import Around, RowPlan
 from streamtrain.errors import UserMistake
 from streamtrain.files.format_lines import is_records
 from streamtrain.files.forms import form_of, jsonl, suffixes
@@ -21,12 +24,19 @@ from streamtrain.files.records import FileRecords
 from streamtrain.files.source import STANDARD_INPUT, opened
 from streamtrain.files.wanted import Row, Wanted
 from streamtrain.job import Job
+from streamtrain.job.registry_settings import RegistrySettings
 from streamtrain.kafka.admin import Admin
-from streamtrain.schemas import bare_format, job_format
+from streamtrain.kafka.clients import Message
+from streamtrain.schemas import SchemaRegistry, bare_format, job_format
+from streamtrain.topics.records import TOPIC
 
 SAMPLE_ROWS = 20_000
+PATIENCE_S = 10.0  # with a registry that does not answer
 _RAW = "jsonl"  # a file whose lines may be on a topic as they are
 _GUESSED = ("json", "msgpack")  # formats whose records say what they are
+Headers = Sequence[tuple[str, bytes | None]]
+Record = bytes | tuple[bytes, Around]  # with what is around it where a registry's frame may be there
+_VALUE = "-value"  # the end of a subject's name, behind its topic
 _PROBE = """name = "init"
 [topics]
 records = { name = %s }
@@ -46,8 +56,11 @@ class Source(Protocol):
     topic: str  # that they are on; empty of a file's
     partitions: int  # of the topic
     weight: str  # the column that is a row's weight, where the format has one
+    registry: RegistrySettings  # that knows the records' schemas
+    schema: str  # of the records, as settings have it; empty where they say themselves what they are
+    fields: list[Field]  # of the schema
 
-    def records(self, job: Job, limit: int | None) -> Iterator[bytes]:
+    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
         """The first records as they are, or would be, on the topic; with None all of them."""
         ...
 
@@ -56,6 +69,7 @@ class FileSource:
     """A file's rows, or those of standard input."""
 
     topic, partitions = "", 0
+    registry, schema, fields = RegistrySettings(), "", list[Field]()
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -66,7 +80,7 @@ class FileSource:
         self.format = form if is_records(form) else "json"
         self.weight = WEIGHT if is_records(form) else ""
 
-    def records(self, job: Job, limit: int | None) -> Iterator[bytes]:
+    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
         if self.name == STANDARD_INPUT:  # it is read once
             wanted = Wanted(job.schema)
             plan = RowPlan(job.schema, job_format(job), bare_format(job))
@@ -82,23 +96,73 @@ class TopicSource:
 
     weight = ""
     is_whole = True  # it never is, and goes on anyway
+    registry, schema, fields = RegistrySettings(), "", list[Field]()
 
     def __init__(self, topic: str, bootstrap: str, settings: Sequence[str]) -> None:
         """Raises UserMistake where there is no such topic, or its format is not known."""
         self.name = self.topic = topic
         probe = Job.parse(_PROBE % json.dumps(topic), name="init", sets=list(settings), bootstrap=bootstrap)
-        described = Admin(probe.kafka.bootstrap, probe.kafka_admin()).describe([topic])[topic]
-        self.partitions = described.partitions if described is not None else 1
-        messages = read_messages(probe, "records", until_end=True, newest=-(-SAMPLE_ROWS // self.partitions))
-        self._values = [message.value for message in messages if message.value]
+        self.partitions = _partitions(probe, topic) or 1
+        self._values = [message.value for message in _newest(probe, self.partitions) if message.value]
         if not self._values:
             raise UserMistake(
                 f"--from-topic {topic}: expected messages, found none; produce some, or give a file by --from"
             )
         self.format, self.rows = _of_records(topic, self._values)
 
-    def records(self, job: Job, limit: int | None) -> Iterator[bytes]:
+    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
         return islice(self._values, limit)
+
+
+class SubjectSource:
+    """The newest messages of the topic of a registry's subject; where there are none, the fields of its schema."""
+
+    weight = ""
+    is_whole = True
+
+    def __init__(self, subject: str, bootstrap: str, settings: Sequence[str]) -> None:
+        """Raises UserMistake where there is no such subject, or its records cannot be read by its schema."""
+        self.name, self.topic = f"subject {subject}", subject.removesuffix(_VALUE)
+        if not self.topic or self.topic == subject:
+            raise UserMistake(
+                f"--from-subject {subject}: expected TOPIC{_VALUE}, the subject in which a job looks for the schema of "
+                "its records; give a file of such rows by --from"
+            )
+        probe = Job.parse(
+            _PROBE % json.dumps(self.topic), name="init", sets=list(settings), bootstrap=bootstrap,
+            environment=os.environ,
+        )  # fmt: skip
+        self.registry = probe.registry
+        if not self.registry:
+            raise UserMistake("--from-subject: expected the registry's address by --set registry.url=URL, got none")
+        properties = self.registry.properties
+        self.format, schema = SchemaRegistry(properties, self.topic, "json").newest_text(PATIENCE_S)
+        registry = SchemaRegistry(properties, self.topic, self.format)
+        if needs_schema(self.format):
+            schema = registry.newest_schema(PATIENCE_S)
+        self.fields, self.schema = fields_of(record_format(self.format).REGISTRY_TYPE, schema), schema
+        partitions = _partitions(probe, self.topic)
+        self.partitions = partitions or TOPIC.partitions
+        messages = _newest(probe, partitions) if partitions else ()
+        self._records = [(message.value, message.headers, message.around()) for message in messages if message.value]
+        format = {"name": self.format, "frame": "registry", "schema": schema, "schemas": registry.wait}
+        self.rows = [row for value, headers, _ in self._records for row in _typed_rows(format, value, headers)]
+        if self._records and not self.rows:
+            broken = parse(format, *self._records[0][:2]).broken
+            raise UserMistake(f"--from-subject {subject}: the records of {self.topic} cannot be read: {broken}")
+
+    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
+        return islice(((value, around) for value, _, around in self._records), limit)
+
+
+def _partitions(probe: Job, topic: str) -> int | None:
+    """How many a topic has; None where there is none."""
+    described = Admin(probe.kafka.bootstrap, probe.kafka_admin()).describe([topic])[topic]
+    return None if described is None else described.partitions
+
+
+def _newest(probe: Job, partitions: int) -> Iterator[Message]:
+    return read_messages(probe, "records", until_end=True, newest=-(-SAMPLE_ROWS // partitions))
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -131,7 +195,18 @@ def _rows(format: str, values: Iterable[bytes]) -> Iterator[Row]:
             yield from (_plain(row) for row in parsed.rows if isinstance(row, Pairs) and not contains_unusable(row))
 
 
+def _typed_rows(format: Format, value: bytes, headers: Headers) -> Iterator[Row]:
+    """Rows by a schema: bytes that no column takes are missing."""
+    parsed = parse(format, value, headers)
+    if parsed.broken is None:
+        yield from (_plain(row) for row in parsed.rows if isinstance(row, Pairs))
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, Symbol):
+        return value.name or int(value)
+    if isinstance(value, Unusable):
+        return None
     if isinstance(value, Pairs):
         return {str(key): _plain(inner) for key, inner in value}
     return [_plain(each) for each in value] if isinstance(value, list) else value

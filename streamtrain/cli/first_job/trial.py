@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from streamtrain.analysis.summary import Summary, is_at
+from streamtrain.cli.first_job.sources import Record
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
@@ -15,11 +16,12 @@ log = get_logger(__name__)
 MOST_BROKEN = 0.1  # of the sample's rows
 
 
-def dead_rows(job: Job, records: Iterable[bytes]) -> dict[str, tuple[int, str]]:
+def dead_rows(job: Job, records: Iterable[Record]) -> dict[str, tuple[int, str]]:
     """Returns for each column how many rows it makes unusable, and why the first is; under "" those of no column."""
     found: dict[str, tuple[int, str]] = {}
     names = [name for name, _ in job.schema.columns]
-    for batch in RowPlan(job.schema, job_format(job), bare_format(job)).batches(records, bare=True, copy=False):
+    plan = RowPlan(job.schema, job_format(job), bare_format(job))
+    for batch in plan.batches(records, bare=not job.registry, copy=False):
         for each in batch.left_out:
             name = next((name for name in names if is_at(each.path, job.schema, name)), "")
             count, why = found.get(name, (0, each.reason))
@@ -27,10 +29,10 @@ def dead_rows(job: Job, records: Iterable[bytes]) -> dict[str, tuple[int, str]]:
     return found
 
 
-def distinct_values(job: Job, records: Iterable[bytes], show: Callable[[int], None]) -> dict[str, int]:
+def distinct_values(job: Job, records: Iterable[Record], show: Callable[[int], None]) -> dict[str, int]:
     """Returns how many values each column has in all records, by an estimate where they are many."""
     summary = Summary(job)
-    for rows in summary.add(records, bare=True):
+    for rows in summary.add(records, bare=not job.registry):
         show(rows)
     return {name: column.distinct.count for name, column in summary.columns.items()}
 

@@ -72,6 +72,7 @@ def _choices(shown: Shown, jobs: list[Following]) -> str:
 def _said(jobs: list[Following]) -> str:
     text = "what is shown is from before"
     found = [f"{each.name}: {html.STATES[each.state]}; {text}. {each.error}" for each in jobs if each.error]
+    found += [f"{each.name}: {warning}." for each in jobs if (warning := each.standing.get("warning"))]
     return html.joined(html.tag("p", text, class_="st-error", role="alert") for text in found)
 
 

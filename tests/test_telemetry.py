@@ -1,26 +1,55 @@
-"""Metrics and readiness over HTTP, fed with a trainer's events and a predictor's counters."""
+"""Metrics, readiness and health over HTTP; spans, where the environment asks for them; dashboards and alerts ask for
+what there is."""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
+import json
+import re
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from contextlib import closing, nullcontext
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
+from prediction_bench import Bench
+from publisher import Publisher
+from served_http import ROW, job_file, serving
+from served_model import ServedModel
+from small_model import SmallModel
 from waiting import wait_for
 
 from streamtrain import __version__
-from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, devices, processes, server
+from streamtrain._native import BodyForm
+from streamtrain.errors import KafkaBroken, KafkaUnreachable, UserMistake
+from streamtrain.log import logger_without_repeats
+from streamtrain.run import request_spans
+from streamtrain.run.dead_letters import Letters
+from streamtrain.run.kafka_publisher import KafkaPublisher
+from streamtrain.run.request_spans import RequestSpans
+from streamtrain.run.roles import predictor
+from streamtrain.serving.config import Config
+from streamtrain.serving.door import Door
+from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, devices, processes, server, tracing
+from streamtrain.telemetry.serving import ServingTable
+from streamtrain.telemetry.tracing import Tracing, opened, wanted
 from streamtrain.telemetry.trainer import plain_reason
+from streamtrain.topics.topic import all_topics
+from tests.checks.verify.topics_in_memory import GoodJob
+from tests.docs.test_pages import free_port
+from tests.e2e.harness import LiveJob
 
 STARTED = {"event": "started", "resumed": True, "version": 3, "rows": 10, "run": 2}
 PUBLISHED = {
@@ -294,3 +323,394 @@ def test_gpus_are_told_where_their_driver_is(tmp_path: Path) -> None:
     assert told == {
         "streamtrain_gpu_utilization": 0.25, "streamtrain_gpu_memory_used_bytes": 30, "streamtrain_gpu_memory_bytes": 80
     }  # fmt: skip
+
+
+MOST_TRACED = 4096  # of a turn: docs/operate.md
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+SAMPLED, UNSAMPLED = f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-00"
+
+
+@pytest.fixture
+def spans() -> Any:
+    """(What makes them, those that have ended.)"""
+    pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    return Tracing(SimpleSpanProcessor(exporter)), exporter.get_finished_spans
+
+
+@pytest.mark.parametrize(
+    ("environment", "exporter"),
+    [
+        ({}, ""),
+        ({"OTEL_SERVICE_NAME": "flights"}, ""),
+        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, ""),
+        ({"OTEL_TRACES_EXPORTER": "console"}, "console"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, "otlp"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318"}, "otlp"),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "true"}, ""),
+    ],
+)
+def test_the_environment_asks_for_them(
+    environment: dict[str, str], exporter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "find_spec", lambda name: object())
+    assert wanted(environment) == exporter
+    monkeypatch.setattr(tracing, "find_spec", lambda name: None)
+    assert wanted(environment) == "", "without the extra there are none"
+
+
+def test_an_exporter_that_is_not_there_is_a_mistake_and_whoever_asks_for_none_imports_nothing(spans: Any) -> None:
+    with pytest.raises(UserMistake, match="OTEL_TRACES_EXPORTER: expected an exporter that is installed, got 'zipper'"):
+        opened("zipper")
+    code = (
+        "import sys; from streamtrain.telemetry.tracing import opened, wanted; import streamtrain.serving.door, "
+        "streamtrain.run.roles.predictor, streamtrain.run.roles.coordinator; assert opened(wanted({})) is None; "
+        "assert 'opentelemetry.sdk' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.fixture
+def bench(kafka: Any) -> Bench:
+    bench = Bench(kafka.bootstrap, kafka.fresh_name("traced"))
+    ServedModel(bench.bootstrap, bench.job).put()
+    return bench
+
+
+def continues(span: Any) -> bool:
+    """It is a child of the client's."""
+    return (f"{span.context.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
+
+
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+def test_a_predictor_continues_the_traces_that_are_sampled(
+    bench: Bench, spans: Any, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that traces nothing answers all the same."""
+    rows = [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+    for key, parent in (("yes", SAMPLED), ("no", UNSAMPLED), ("short", "00"), ("none", None)):
+        bench.ask(rows, key, [] if parent is None else [("traceparent", parent.encode()), ("tracestate", b"a=1")])
+    bench.ask(rows, "long", [("traceparent", SAMPLED.encode() + b"-" * 900)])
+    bench.ask(b"{", "broken", [("traceparent", SAMPLED.encode())], partition=1)
+    bench.ask(rows, "long state", [("traceparent", SAMPLED.encode()), ("tracestate", b"a=" + b"1" * 900)], partition=1)
+    bench.ask(rows, "not one", [("traceparent", b"x" * 54 + b"1")], partition=2)
+    bench.flush()
+    made, ended = spans
+    gathered = []
+
+    def request(name: str, carrier: Any, *told: Any, **more: Any) -> None:
+        gathered.append(carrier)
+        Tracing.request(made, name, carrier, *told, **more)
+
+    monkeypatch.setattr(made, "request", request)
+    begun_ns = time.time_ns()
+    config = bench.config(delivery, until_end=True)
+    predictor.answer_traced(config, threading.Event(), lambda counters: None, made)
+    found = {(each.attributes["messaging.destination.partition.id"], each.attributes["messaging.kafka.offset"]): each
+             for each in ended()}  # fmt: skip
+    assert sorted(found) == [("0", 0), ("1", 0), ("1", 1), ("2", 0)]
+    assert len(gathered) == 4, "of the others Python hears nothing"
+    assert max(len(text) for carrier in gathered for text in carrier.values()) <= 512, "what is longer is not kept"
+    good, broken, _, begins = (found[key] for key in sorted(found))
+    assert continues(good) and continues(broken)
+    assert good.parent.trace_state.get("a") == "1"
+    assert (good.name, good.kind.name, good.status.is_ok) == (f"predict {bench.job}", "CONSUMER", True)
+    assert (good.attributes["streamtrain.version"], good.attributes["streamtrain.rows"]) == (1, 2)
+    assert begun_ns <= good.start_time <= good.end_time <= time.time_ns()
+    assert not broken.status.is_ok and broken.status.description
+    assert begins.parent is None, "what is no traceparent begins a trace of its own"
+    answer = bench.answers()["yes"]
+    assert dict(answer.headers)["traceparent"] == SAMPLED.encode(), "the answer goes on in the client's trace"
+    bench.ask(rows, "untraced", [("traceparent", SAMPLED.encode())])
+    bench.flush()
+    assert predictor.answer(config, threading.Event())["requests"] == 1 and len(ended()) == 4
+
+
+def test_of_a_turn_so_many_are_traced_and_the_others_answered(
+    bench: Bench, spans: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sampled, count = [("traceparent", SAMPLED.encode())], MOST_TRACED + 700
+    for at in range(count):
+        bench.ask({"a": 1, "b": 2}, str(at), sampled)
+    bench.flush()
+    take, stop = RequestSpans.take, threading.Event()
+
+    def in_one_turn(self: RequestSpans, native: Any) -> None:
+        if native.counters()["requests"] >= count:
+            take(self, native)
+
+    def report(counters: dict[str, int]) -> None:
+        if counters["requests"] == count:
+            bench.ask({"a": 1, "b": 2}, "of another turn", sampled)
+            bench.flush()
+        elif counters["requests"] > count:
+            stop.set()
+
+    monkeypatch.setattr(RequestSpans, "take", in_one_turn)
+    monkeypatch.setattr(request_spans, "log", logger_without_repeats("of one turn"))
+    made, ended = spans
+    done = predictor.answer_traced(bench.config(), stop, report, made)
+    assert done["requests"] > count and done["errors"] == 0
+    offsets = [each.attributes["messaging.kafka.offset"] for each in ended()]
+    assert offsets[: MOST_TRACED + 1] == [*range(MOST_TRACED), count]
+    told = [each.__dict__["fields"] for each in caplog.records if each.name == "of one turn"]
+    assert told == [{"left_out": 700}]
+
+
+def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
+    spans: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log holds back what it has said a moment ago."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr(request_spans, "log", logger_without_repeats("of many turns"))
+    made = RequestSpans(spans[0], "flights", "flights.requests")
+    for left_out in (0, 5, 12, 12, 40):
+        made.take(SimpleNamespace(drain_traced=lambda left_out=left_out: ([], left_out)))  # type: ignore[arg-type]
+    made.close()
+    told = [(each.levelname, each.__dict__["fields"]["left_out"]) for each in caplog.records]
+    assert told == [("WARNING", 5), ("INFO", 40)]
+
+
+def asked(door: Door, path: str, headers: dict[str, str]) -> int:
+    """Its status."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": raw, "client": ("127.0.0.1", 1)}
+    asyncio.run(door(scope, receive, send))
+    return int(sent[0]["status"])
+
+
+def test_a_server_continues_its_clients_traces(spans: Any) -> None:
+    made, ended = spans
+    answer = SimpleNamespace(form=BodyForm.ROW, errors=0, rows=1, text=b'{"prediction":0.5}')
+    scorer = SimpleNamespace(
+        version=3, lineage=b'"version":3,"age_s":', created_ms=0, is_quick=lambda size: True,
+        answer_body=lambda body, released: answer,
+    )  # fmt: skip
+    models: Any = {"flights": SimpleNamespace(scorer=scorer, job="flights")}
+    row = SimpleNamespace(answered=lambda *told: None)
+    with closing(Door(Config((), "127.0.0.1", 1), models, None, row, None, made)) as door:  # type: ignore[arg-type]
+        assert asked(door, "/predict/flights", {"traceparent": SAMPLED, "tracestate": "a=1"}) == 200
+        assert asked(door, "/predict/flights", {"traceparent": UNSAMPLED}) == 200
+        assert asked(door, "/predict/flights", {}) == 200
+        assert asked(door, "/predict/other", {"traceparent": SAMPLED}) == 404
+        models["flights"].scorer = SimpleNamespace(is_quick=lambda size: 1 / 0)
+        assert asked(door, "/predict/flights", {"traceparent": SAMPLED}) == 500
+    first, root, unknown, failed = ended()
+    assert continues(first)
+    assert first.parent.trace_state.get("a") == "1" and root.parent is None
+    assert (first.name, first.kind.name, first.attributes["streamtrain.version"]) == ("predict flights", "SERVER", 3)
+    assert unknown.attributes["http.response.status_code"] == 404 and unknown.status.is_ok
+    assert not failed.status.is_ok and failed.status.description == "status 500"
+
+
+def test_a_publication_is_a_span_and_so_is_one_that_fails(spans: Any) -> None:
+    made, ended = spans
+    job = GoodJob(clean=True)
+    job.produce()
+    job.begin()
+    job.train()
+    failing: Any = SimpleNamespace(publish=lambda batch: (_ for _ in ()).throw(KafkaBroken("a new run")))
+    for transactions in (SimpleNamespace(publish=lambda batch: 7), failing):
+        names = {key: key for key in all_topics()}
+        publisher = KafkaPublisher(None, transactions, None, names, made)  # type: ignore[arg-type]
+        try:
+            assert publisher.publish(job.assembled, Letters.none()) == 7
+        except KafkaBroken:
+            assert transactions is failing
+    good, bad = ended()
+    assert (good.name, good.kind.name, good.status.is_ok) == ("publish good", "PRODUCER", True)
+    told = {name: good.attributes[f"streamtrain.{name}"] for name in ("version", "run", "rounds", "rows", "round")}
+    log = job.assembled.log
+    assert told == {
+        "version": 2, "run": 1, "rounds": len(log.rounds), "rows": log.rows_trained,
+        "round": job.assembled.snapshot.manifest.round,
+    }  # fmt: skip
+    assert not bad.status.is_ok and [event.name for event in bad.events] == ["exception"]
+
+
+def shown(text: str, name: str) -> list[dict[str, Any]]:
+    """The spans that the console's exporter wrote among other lines."""
+    starts = [found.start() for found in re.finditer(re.escape('{\n    "name": "' + name), text)]
+    return [json.JSONDecoder().raw_decode(text, at)[0] for at in starts]
+
+
+def test_a_trainers_publications_on_kafka(
+    kafka: Any, spans: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    job = LiveJob(kafka, tmp_path)
+    job.produce(1000)
+    done = job.command("train", "--until-end", "--json")
+    assert done.returncode == 0, done.stderr
+    assert all(json.loads(line) for line in done.stdout.splitlines()), "spans are none of what a command gives"
+    found = shown(done.stderr, f"publish {job.name}")
+    assert [each["attributes"]["streamtrain.version"] for each in found] == list(range(1, len(found) + 1))
+    assert sum(each["attributes"]["streamtrain.rows"] for each in found) == 1000
+    assert found[-1]["attributes"]["streamtrain.digest"] == job.newest().digest.hex()
+    assert found[0]["resource"]["attributes"]["service.name"] == "streamtrain"
+
+
+def test_a_server_on_kafka(kafka: Any, spans: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "flights")
+    name = kafka.fresh_name("served")
+    SmallModel.make().put(Publisher(kafka.bootstrap, name), 1)
+    with serving(job_file(tmp_path, name, kafka.bootstrap)) as server:
+        server.wait_ready()
+        assert server.post(f"/predict/{name}", ROW, headers={"traceparent": SAMPLED}).status_code == 200
+        assert server.stop() == 0
+        (found,) = shown(server.log.read_text(), f"predict {name}")
+    assert (found["parent_id"], found["context"]["trace_id"]) == (f"0x{PARENT}", f"0x{TRACE}")
+    assert found["resource"]["attributes"]["service.name"] == "flights"
+
+
+ROOT = Path(__file__).resolve().parents[1]
+PROMETHEUS, GRAFANA = ROOT / "deploy" / "prometheus", ROOT / "deploy" / "grafana" / "dashboards"
+DASHBOARDS = sorted(GRAFANA.glob("*.json"))
+RULES: list[dict[str, Any]] = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
+METRIC = re.compile(r"\bstreamtrain_\w+")
+OF_ROLE = re.compile(r'\b(streamtrain_\w+)\{[^}]*role="(\w+)"')
+
+
+@cache
+def known(role: str = "") -> set[str]:
+    """Every series our processes have; of a role: its."""
+    registries = {
+        "trainer": TrainerMeters("job", 4).registry, "predictor": PredictorMeters("job").registry,
+        "serve": ServingTable(["job"], 1).registry(),
+    }  # fmt: skip
+    families = [family for name, each in registries.items() if role in ("", name) for family in each.collect()]
+    return {f"{family.name}{suffix}" for family in families for suffix in ("", *SUFFIXES[family.type])}
+
+
+SUFFIXES = {
+    "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "info": ("_info",), "gauge": (), "unknown": (),
+}  # fmt: skip
+
+
+def expressions(dashboard: Any) -> list[str]:
+    """Of panels, variables and annotations."""
+    found = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    found += [each["definition"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
+    return found + [each["expr"] for each in dashboard["annotations"]["list"]]
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_a_dashboard_asks_for_what_there_is(path: Path) -> None:
+    dashboard = json.loads(path.read_text())
+    asked = {name for text in expressions(dashboard) for name in METRIC.findall(text)}
+    assert asked and asked - known() == set()
+    for name, role in (found for text in expressions(dashboard) for found in OF_ROLE.findall(text)):
+        assert name in known(role), role
+    panels = dashboard["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = [panel["gridPos"] for panel in panels]
+    cells = [
+        (x, y) for at in places for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])
+    ]  # fmt: skip
+    assert len(set(cells)) == len(cells) and all(0 <= x < 24 for x, _ in cells)  # none lies over another
+    variables = {each["name"] for each in dashboard["templating"]["list"]}
+    assert set(re.findall(r"\$\{?([a-z]\w*)", path.read_text())) <= variables
+    assert dashboard["uid"] not in [json.loads(other.read_text())["uid"] for other in DASHBOARDS if other != path]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_a_dashboard_is_one_to_grafanas_schema(path: Path) -> None:
+    models = pytest.importorskip("grafana_foundation_sdk.models.dashboard")
+    found = models.Dashboard.from_json(json.loads(path.read_text()))
+    assert found.uid == f"streamtrain-{path.stem}" and all(panel.targets for panel in found.panels)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_asks_for_what_there_is_is_tried_and_in_the_runbook(rule: dict[str, Any]) -> None:
+    assert set(METRIC.findall(rule["expr"])) <= known()
+    assert rule["labels"]["severity"] in ("warning", "critical") and rule["annotations"]["description"]
+    tried = yaml.safe_load((PROMETHEUS / "alerts.test.yml").read_text())["tests"]
+    asked = [each for test in tried for each in test["alert_rule_test"] if each["alertname"] == rule["alert"]]
+    assert any(each["exp_alerts"] for each in asked)
+    runbook = (ROOT / "docs" / "operate.md").read_text()
+    assert re.search(rf"^\| `{rule['alert']}` \| .+ \| .+ \|$", runbook, re.MULTILINE)
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"no {name} here (Debian's package prometheus)")
+    return found
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "rules", "alerts.yml"],
+        ["check", "config", "--syntax-only", "prometheus.yml"],  # the file of serve's token is in the container alone
+        ["test", "rules", "alerts.test.yml"],
+    ],
+    ids=" ".join,
+)
+def test_promtool_accepts_them(arguments: list[str]) -> None:
+    done = subprocess.run([tool("promtool"), *arguments], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.full
+def test_a_real_prometheus_scrapes_a_real_trainer_and_server(kafka: Any, tmp_path: Path) -> None:
+    prometheus = tool("prometheus")
+    job = LiveJob(kafka, tmp_path)
+    job.produce(1000)
+    trainer = job.start("train", "--metrics-port", "0")
+    metrics = wait_for(lambda: re.search(r"are served.*port=(\d+)", trainer.errors()))[1]
+    (tmp_path / "token").write_text("a-token-of-ours")
+    serve = job.start("serve", "--port", "0", "--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))
+    assert serve.process.stdout is not None
+    served = json.loads(serve.process.stdout.readline())["port"]
+    port = free_port()
+    config = (PROMETHEUS / "prometheus.yml").read_text()
+    config = config.replace("train:9400", f"127.0.0.1:{metrics}").replace("scrape_interval: 5s", "scrape_interval: 1s")
+    config = config.replace("serve:8080", f"127.0.0.1:{served}").replace("/run/streamtrain-token", "token")
+    (tmp_path / "prometheus.yml").write_text(config)
+    shutil.copy(PROMETHEUS / "alerts.yml", tmp_path)
+    with (tmp_path / "prometheus.log").open("wb") as log:
+        running = subprocess.Popen(
+            [prometheus, f"--config.file={tmp_path / 'prometheus.yml'}", f"--storage.tsdb.path={tmp_path / 'data'}",
+             f"--web.listen-address=127.0.0.1:{port}"], stderr=log, stdout=log,
+        )  # fmt: skip
+    try:
+        asked = f'streamtrain_snapshot_version{{role="trainer",job="{job.name}"}} > 0'
+        wait_for(lambda: answer(port, asked))
+        wait_for(lambda: answer(port, f'streamtrain_ready{{role="serve",job="{job.name}"}} == 1'))
+        for path in DASHBOARDS:
+            for text in expressions(json.loads(path.read_text())):
+                if not text.startswith("label_values"):
+                    answer(port, text.replace("$job", job.name))  # it is PromQL
+        assert answer(port, f'streamtrain_quality{{job="{job.name}",name="log_loss",span="total"}}')
+    finally:
+        running.kill()
+        running.wait(60)
+        serve.process.kill()
+        trainer.process.kill()
+
+
+def answer(port: int, expression: str) -> Any:
+    """Of an instant query; [] where the server is not up yet. Raises where it is no query."""
+    url = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+    try:
+        with urllib.request.urlopen(url, timeout=30) as found:
+            return json.load(found)["data"]["result"]
+    except urllib.error.HTTPError as error:
+        assert error.code != 400, (expression, error.read())
+        return []
+    except urllib.error.URLError:
+        return []

@@ -11,7 +11,7 @@ import pytest
 from tests.architecture.sources import ROOT, Trees
 
 pytest.register_assert_rewrite(
-    *(f"tests.architecture.{name}" for name in ("imports", "lists", "shipped", "size", "trust"))
+    *(f"tests.architecture.{name}" for name in ("imports", "lists", "shipped", "size"))
 )
 PACKAGE_FOLDERS = ("streamtrain/", "compute/", "topics/")
 

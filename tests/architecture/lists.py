@@ -58,9 +58,7 @@ ALLOWED = {
         "number, category, category, ...": "kinds of one sample",
         "image, image, audio, ..., audio": "samples of the kinds",
         "category, number, number": "what three columns are",
-        "trainer, trainer, trainer, predictor, auditor": "who misses which right",
         "produce, history": "calls that ask for one topic",
-        "train, predict": "the commands that run as processes",
     },
     "tests/clients": {"rounds, records, records, records": "mistakes of one topic"},
     "tests/columns": {
@@ -103,6 +101,8 @@ ALLOWED = {
         "mean_squared_error, mean_absolute_error, huber, log_cosh": "one that outliers pull, and those they do not",
     },
     "tests/kafka": {
+        "trainer, trainer, trainer, predictor, auditor": "who misses which right",
+        "train, predict": "the commands that run as processes",
         "records, dead-letters": "settings of two topics",
         "records, rounds": "settings of two topics",
     },

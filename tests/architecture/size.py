@@ -1,11 +1,12 @@
-"""A file is one thing: it stays short, says what it is for, and leaves nothing for later."""
+"""A file is one thing: it stays short, says what it is for, and leaves nothing for later; code trusts no data, and
+reads the environment in one place."""
 
 from __future__ import annotations
 
 import ast
 import re
 
-from tests.architecture.sources import places, text
+from tests.architecture.sources import nodes, places, text
 
 FILE_LINES, TEST_FILE_LINES = 400, 800
 FUNCTION_LINES = 50
@@ -51,3 +52,64 @@ def test_nothing_is_left_for_later(tracked):
     code = [name for name in tracked if name.endswith((".py", ".pyi", ".txt", ".toml", ".yml", *NATIVE))]
     lines = lines_of(name for name in code if LATER.search(text(name)))
     assert {place: line for place, line in lines.items() if LATER.search(line)} == {}
+
+
+# the modules, beside the command line, that hand their own environment on to a child
+PASS_ON = {"streamtrain.run.host"}
+UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle"}
+# what a program hands its own workers comes to them through the pipes it started them with
+OWN = {"streamtrain.compute.torch.handed": {"cloudpickle"}}
+UNSAFE_CALLS = {"eval", "exec", "__import__", "yaml.load", "yaml.unsafe_load", "torch.load", "os.system"}
+
+
+def name_of(node: ast.AST) -> str:
+    """`a.b.c` of a name or attribute, else nothing."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{name_of(node.value)}.{node.attr}"
+    return ""
+
+
+def test_environment_and_arguments_are_read_by_the_command_line_only(package_trees):
+    names = re.compile(r"os\.(environb?|getenvb?|putenv)|sys\.(orig_)?argv")
+    wrong = []
+    for module, node, place in places(package_trees, ast.Attribute, ast.ImportFrom):
+        taken = [name_of(node)] if isinstance(node, ast.Attribute) else [f"os.{each.name}" for each in node.names]
+        if any(map(names.fullmatch, taken)) and not module.startswith("streamtrain.cli") and module not in PASS_ON:
+            wrong.append(place)
+    assert wrong == []
+
+
+def test_no_code_from_data(package_trees):
+    wrong = []
+    for module, node, place in places(package_trees, ast.Import, ast.ImportFrom):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        if (UNSAFE_MODULES - OWN.get(module, set())) & {name.split(".")[0] for name in names}:
+            wrong.append(f"{place} imports {names}")
+    for _, node, place in places(package_trees, ast.Call):
+        if name_of(node.func) in UNSAFE_CALLS:
+            wrong.append(f"{place} calls {name_of(node.func)}")
+        for each in node.keywords:
+            is_false = isinstance(each.value, ast.Constant) and each.value.value is False
+            if each.arg in ("allow_pickle", "shell") and not is_false:
+                wrong.append(f"{place} {each.arg}")
+    assert wrong == []
+
+
+def test_tests_wait_for_a_state(python_trees):
+    """A sleep in a test stands inside a `while` that asks for something."""
+    wrong = []
+    for name, node, place in places(python_trees, ast.Call):
+        if name.startswith("tests/") and name_of(node.func) in ("time.sleep", "sleep"):
+            loops = nodes(python_trees[name], ast.While)
+            wrong += [place] if not any(loop.lineno <= node.lineno <= loop.end_lineno for loop in loops) else []
+    assert wrong == []
+
+
+def test_children_import_what_is_installed_not_what_lies_in_the_working_folder(package_trees):
+    """Without -P (or -I) Python looks for modules in the working folder first; the demo is started in a checkout."""
+    lists = {place: node.elts for _, node, place in places(package_trees, ast.List)}
+    started = {place: each[1] for place, each in lists.items() if each and name_of(each[0]) == "sys.executable"}
+    assert started
+    assert [place for place, flag in started.items() if getattr(flag, "value", None) not in ("-P", "-I")] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.architecture import imports, lists, shipped, size, trust
+from tests.architecture import imports, lists, shipped, size
 
-for _module in (imports, lists, shipped, size, trust):
+for _module in (imports, lists, shipped, size):
     globals().update({name: test for name, test in vars(_module).items() if name.startswith("test_")})

@@ -25,9 +25,8 @@ from streamtrain.compute.held import BLOCKS
 from streamtrain.files.reading import read_rows
 from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
-from tests.bench.bed import STREAMTRAIN
+from tests.bench.bed import STREAMTRAIN, trained
 from tests.bench.harness import MOST, Line, Run, Sides, bench, once
-from tests.bench.learning_run import trained
 from tests.bench.learning_streams import STREAMS, Stream
 
 RIVAL_BATCH_ROWS, RATE, CLIP = 8, 3e-3, 8.0

@@ -1,21 +1,34 @@
-"""Training steps alone, arrays in memory, against PyTorch on the CPU and scikit-learn."""
+"""Training steps, rounds of several workers and threads of one, and sparse linear models, against PyTorch, scikit-learn
+and Vowpal Wabbit."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import os
+import resource
+import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
-from slots import set_rows
+from slots import RowSlot, set_rows
 
-from streamtrain import _native
+from streamtrain import Job, _native
 from streamtrain.compute.model import Model, aligned
-from tests.bench.harness import Line, Run, Sides, bench, best_times, isa
+from streamtrain.compute.state import view
+from tests.bench.bed import spawn
+from tests.bench.harness import Line, Run, Sides, bench, best_times, isa, least_times, once
 from tests.bench.products import peak_flops
+from tests.train.arena_run import ArenaRun
 
 BUCKETS, DIM = 100_000, 16
 SHARE_BAR, FROM_ROWS = 0.75, 256  # of the peak in fused multiply-adds, of a whole step of wide layers
@@ -282,3 +295,240 @@ def compiled(run: Run, network: Network, rows: int) -> Sides:
     """The steps of `step` and `networks` against torch.compile with fused Adam, which takes half a minute a network and
     writes AVX2 also where we have AVX-512."""
     return {"ours": (ours(network, rows), rows), **beside_pytorch(network, rows, COMPILED)}
+
+
+APART = "unconnected copies"
+WORKERS, FREQUENCY = 2, 4
+ELEMENTS, VECTORS = 10_000_000, 4
+
+
+def stepping(network: Network, rows: int, threads: int, pipe: Any) -> None:
+    """Gets so many seconds, answers with the rows a second of the clock, and of processor time; until it gets none."""
+    step = ours(network, rows, threads=threads)
+    step()
+    pipe.send(True)
+    while seconds := pipe.recv():
+        begun, begun_busy, done = time.perf_counter(), time.process_time(), 0
+        while time.perf_counter() < begun + seconds:
+            step()
+            done += rows
+        pipe.send((done / (time.perf_counter() - begun), done / (time.process_time() - begun_busy)))
+
+
+class Side:
+    """Processes that step at the same time."""
+
+    def __init__(self, network: Network, rows: int, threads: int, copies: int) -> None:
+        self._ends = [spawn.Pipe() for _ in range(copies)]
+        for _, theirs in self._ends:
+            spawn.Process(target=stepping, args=(network, rows, threads, theirs), daemon=True).start()
+        assert all(mine.recv() for mine, _ in self._ends)
+
+    def rates(self, seconds: float) -> tuple[float, float]:
+        """Rows a second of all together by the clock, and of one by processor time."""
+        for mine, _ in self._ends:
+            mine.send(seconds)
+        found = [mine.recv() for mine, _ in self._ends]
+        return sum(rate for rate, _ in found), statistics.mean(rate for _, rate in found)
+
+    def end(self) -> None:
+        for mine, _ in self._ends:
+            mine.send(0)
+
+
+@bench(
+    "threads",
+    {
+        (network,): [
+            Line(f"{network.name}, 4096 rows, best turns", "clock", f"{APART}, clock", 0.9),
+            Line(f"{network.name}, 4096 rows, processor time", "busy", f"{APART}, busy"),
+            Line(f"{network.name}, 4096 rows, median of the turns", "median", f"{APART}, median"),
+        ]
+        for network in (SMALL, WIDE)
+    },
+    once, "rows/s", {"turns": 2}, seconds=60.0, turns=15, rows=4096,
+)  # fmt: skip
+def threads(run: Run, network: Network) -> Sides:
+    """Two threads of one worker on a step, against two unconnected copies with one thread each, in processes of their
+    own."""
+    count = min(2, len(os.sched_getaffinity(0)))
+    sides = {"": Side(network, run.rows, count, 1), f"{APART}, ": Side(network, run.rows, 1, count)}
+    turns = [{name: side.rates(run.seconds / run.turns / 2) for name, side in sides.items()} for _ in range(run.turns)]
+    for side in sides.values():
+        side.end()
+    found = {f"{name}{kind}": max(turn[name][at] for turn in turns) for name in sides
+             for kind, at in {"clock": 0, "busy": 1}.items()}  # fmt: skip
+    return found | {f"{name}median": statistics.median(turn[name][0] for turn in turns) for name in sides}
+
+
+class Rounds(ArenaRun):
+    """An arena whose slots are filled once, and its workers."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__(WORKERS, FREQUENCY, SMALL.spec, slots=SMALL.slots(rows, 8))
+        self.log = _native.RoundLogThread(self.ring)
+        self.log.start()
+        self._rows = [rows] * WORKERS * FREQUENCY
+        for at in range(2 * len(self._rows)):
+            fill(view(self.arena.slot_address(at), self.slots.slot_bytes), self.slots, SMALL.batch(rows))
+
+    def begin(self) -> None:
+        """The next round's slots are full."""
+        first = self.next_round * len(self._rows)
+        self.ingest.fill_round(round=self.next_round, first_slot=first, rows=self._rows, closed=True)
+        self.next_round += 1
+
+    def work(self, index: int) -> None:
+        worker, plan = self.crew[index]
+        worker.run_closed_round(plan)
+
+
+@bench(
+    "workers", [Line(f"2 workers, {SMALL.name}", "workers", APART, 0.9)],
+    once, "rows/s", {"rows": 256}, seconds=20.0, rows=4096,
+)  # fmt: skip
+def workers(run: Run) -> Sides:
+    """Rounds of two workers, four steps each between two averagings, against two unconnected copies of the step. The
+    least time of many rounds."""
+    rounds, copies = Rounds(run.rows), [ours(SMALL, run.rows) for _ in range(WORKERS)]
+    pool = run.stack.enter_context(ThreadPoolExecutor(WORKERS))
+
+    def average() -> None:
+        rounds.begin()
+        list(pool.map(rounds.work, range(WORKERS)))
+
+    def alone() -> None:
+        list(pool.map(lambda index: [copies[index]() for _ in range(FREQUENCY)], range(WORKERS)))
+
+    best = least_times({"workers": average, APART: alone}, run.seconds)
+    assert rounds.arena.progress()["finished_round"] == rounds.next_round - 1
+    return {name: WORKERS * FREQUENCY * run.rows / seconds for name, seconds in best.items()}
+
+
+@bench(
+    "average", [Line("10 M float32 of 4 workers", "average", "memcpy", 1.0)], best_times(turns=3), "GB/s", seconds=5.0
+)  # fmt: skip
+def average(run: Run) -> Sides:
+    """The averaging of the vectors of four workers against memcpy of the same memory, one core. Bandwidth counts the
+    bytes read and written: five vectors for the mean of four, two for a copy."""
+    size = 4 * ELEMENTS
+    layout = _native.StateLayout.make([_native.StateBlockSpec("x", "parameters", "learned", (ELEMENTS,))])
+    vectors = [aligned(size) for _ in range(VECTORS)]
+    for seed, vector in enumerate(vectors):
+        vector.view(np.float32)[:] = np.random.default_rng(seed).standard_normal(ELEMENTS, np.float32)
+    start, mean, copy = aligned(size), aligned(size), aligned(size)
+    workers = [(vector.ctypes.data, 1.0 + at) for at, vector in enumerate(vectors)]
+
+    def averaged() -> None:
+        _native.average(layout, start.ctypes.data, workers, mean.ctypes.data)
+
+    averaged()
+    weights = np.arange(1, VECTORS + 1) / np.arange(1, VECTORS + 1).sum()
+    heads = [vector.view(np.float32)[:1000].astype(float) for vector in vectors]
+    expected = sum(weight * head for weight, head in zip(weights, heads, strict=True))
+    assert np.array_equal(mean.view(np.float32)[:1000], expected.astype(np.float32))
+    return {
+        "average": (averaged, (VECTORS + 1) * size / 1e9),
+        "memcpy": (lambda: ctypes.memmove(copy.ctypes.data, vectors[0].ctypes.data, size), 2 * size / 1e9),
+    }
+
+
+CACHE = "Vowpal Wabbit's cache"
+BITS, PAIRS, PASSES = 22, 80, 4
+JOB = {
+    "records": {"format": "msgpack"},
+    "columns": {
+        "wide": {"kind": "sparse", "buckets": 1 << BITS, "most": 4096},
+        "late": {"role": "label", "classes": ["-1", "1"]},
+    },
+    "model": {"layers": [], "loss": "binary_cross_entropy"}, "optimizer": {"name": "adagrad", "learning_rate": 0.5},
+}  # fmt: skip
+Table = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def table(count: int) -> Table:
+    """Indexes and values [count, PAIRS], some far more frequent than others, and labels that can be learned."""
+    random = np.random.default_rng(0)
+    index = ((1 << BITS) * random.random((count, PAIRS)) ** 3).astype(np.int64)
+    value = random.uniform(0.01, 0.2, (count, PAIRS)).astype(np.float32)
+    return index, value, np.where((index % 7 - 3).sum(1) > 0, 1, -1)
+
+
+class Ours:
+    """Rows in slots of `batch`, and as records; a plan over a state of its own."""
+
+    def __init__(self, rows: Table, batch: int) -> None:
+        job = Job.from_tables({**JOB, "train": {"batch_rows": batch}})
+        model, self.batch = Model(job.model_spec()), batch
+        self.slots = [RowSlot(job.schema, batch, "msgpack") for _ in range(len(rows[2]) // batch)]
+        self.records = [
+            msgpack.packb({"wide": [*zip(*pairs, strict=True)], "late": str(label)}, use_single_float=True)
+            for *pairs, label in zip(*(each.tolist() for each in rows), strict=True)
+        ]
+        self.memories = [model.initial_state(1), *(aligned(model.statistics_bytes) for _ in range(2))]
+        self.plan = model.compile("cpu", self.slots[0].layout, *self.memories)
+        self.plan.step.learning_rate, self.plan.step.number = 0.5, 100
+        self.decoded()
+
+    def decoded(self) -> None:
+        """Every slot filled and trained, one after the other."""
+        for at, slot in enumerate(self.slots):
+            slot.filler.open(slot.slot)
+            for record in self.records[at * self.batch : (at + 1) * self.batch]:
+                slot.filler.fill(record)
+            assert slot.filler.close() == self.batch
+            self.plan.train(int(slot.slot.ctypes.data))
+
+    def stepped(self) -> None:
+        for slot in self.slots:
+            self.plan.train(int(slot.slot.ctypes.data))
+
+
+class Vowpal:
+    """VW's command over a cache that its first run has written."""
+
+    def __init__(self, rows: Table, folder: Path) -> None:
+        text = folder / "rows.vw"
+        with text.open("w") as file:
+            for index, value, label in zip(*rows, strict=True):
+                pairs = " ".join(f"{at}:{by:.4f}" for at, by in zip(index, value, strict=True))
+                file.write(f"{label} | {pairs}\n")
+        self.command = [sys.executable, "-m", "vowpalwabbit", "--quiet", "-b", str(BITS), "--loss_function", "logistic",
+                        "--noconstant", "--cache_file", str(folder / "rows.cache")]  # fmt: skip
+        subprocess.run([*self.command, "-d", str(text)], check=True)
+        text.write_text("")
+
+    def passes(self, count: int) -> None:
+        """Passes over the cache, in one process."""
+        subprocess.run([*self.command, "--passes", str(count), "--holdout_off"], check=True)
+
+
+def cpu_s() -> float:
+    """Processor seconds of this process and of those that it has waited for."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+@bench(
+    "sparse_linear",
+    [
+        Line("step of 256 rows", "step 256", CACHE, 3.0),
+        Line("step of 32 rows", "step 32", CACHE, 3.0),
+        Line("decode and step of 256 rows", "decode 256", CACHE),
+    ],
+    once, f"rows/s of {PAIRS} pairs", {"rows": 4096}, ("vowpalwabbit",), seconds=30.0, rows=32768,
+)  # fmt: skip
+def sparse_linear(run: Run) -> Sides:
+    """Steps over slots in memory, and rows of msgpack decoded and trained, against Vowpal Wabbit over its own cache.
+    The least processor time of many runs; Vowpal Wabbit's is that of two threads."""
+    rows = table(run.rows)
+    vowpal = Vowpal(rows, run.folder)
+    large, small = Ours(rows, 256), Ours(rows, 32)
+    calls = {
+        "one pass": lambda: vowpal.passes(1), "more passes": lambda: vowpal.passes(1 + PASSES),
+        "step 256": large.stepped, "step 32": small.stepped, "decode 256": large.decoded,
+    }  # fmt: skip
+    best = least_times(calls, run.seconds, cpu_s, turns=2)
+    begun, ended = best.pop("one pass"), best.pop("more passes")
+    rival = run.rows * PASSES / max(ended - begun, 1e-9)  # without a process's start and end
+    return {CACHE: rival, **{name: run.rows / seconds for name, seconds in best.items()}}

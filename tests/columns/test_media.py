@@ -1,9 +1,10 @@
 """Pictures and clips of sound, cells that are files of their own: in the slot from every format, what is none, heads
-that promise much, and the threads that decode them."""
+that promise much, and the threads that decode them; JPEGs as OpenCV reads them; energies by bands, lengths unsaid."""
 
 from __future__ import annotations
 
 import base64
+import random
 import resource
 import sys
 import threading
@@ -17,18 +18,23 @@ from long_tables import in_full_all
 from looped import over
 from slots import RowSlot, decode_rows
 
+from streamtrain import _native
 from streamtrain.columns import media
 from streamtrain.columns import pictures as product_pictures
 from streamtrain.columns import sounds as product_sounds
 from streamtrain.columns.formats import encode_rows
+from streamtrain.columns.mel import bands_of, circle
+from streamtrain.columns.picture_meaning import averaged
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from streamtrain.job import Job
 from tests.columns.conftest import spoiled
 from tests.columns.drawn_jobs import formats_of_bytes
 
 pytest.importorskip("cv2")
 pytest.importorskip("soundfile")
+import cv2
 import sounds
 from pictures import bomb, chunk, jpeg, noise, png, with_colours, with_size
 from sounds import RATE, encoded, flac, head, made_wav, tone, wav, with_count
@@ -314,3 +320,181 @@ def test_small_cells_are_decoded_by_the_calling_thread(
     assert (calls == [(threading.get_ident(), 60)]) is together and sum(count for _, count in calls) == 60
     if not together:
         assert all(thread != threading.get_ident() for thread, _ in calls) and len(calls) == 8
+
+
+GREY = np.arange(24, dtype=np.uint8).reshape(4, 6) * 10
+
+
+@over(
+    ("settings", "raw", "expected"),
+    [
+        ({"channels": 1}, png(GREY), GREY),
+        ({}, png(GREY), np.repeat(GREY[..., None], 3, axis=2)),
+        ({"size": 2}, png(noise(9, 5)), averaged(noise(9, 5), 2, 2)),
+        ({"size": [7, 11]}, png(noise(2, 3)), averaged(noise(2, 3), 7, 11)),
+    ],
+)
+def test_grey_pictures_and_those_of_another_size(settings: dict[str, Any], raw: bytes, expected: Any) -> None:
+    assert np.array_equal(decoded("image", raw, **settings), expected.ravel())
+
+
+@over("seed", range(6))
+def test_another_size_is_the_mean_of_areas(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    given, wanted = chance.integers(1, 40, 2), chance.integers(1, 40, 2)
+    table = chance.integers(0, 256, (*given, 3), np.uint8)
+    fitted = np.zeros((*wanted, 3), np.uint8)
+    _native.fit_picture(table, fitted)
+    assert np.array_equal(fitted, averaged(table, *wanted))
+
+
+def test_a_picture_is_decoded_once_for_all_rows_of_some_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures of records that come together go to the threads together, whatever becomes of their rows."""
+    calls: list[int] = []
+    decode = media.decode
+
+    def counted(part: media.DecodePart, dtype: type, encoded: Any, rows: Any) -> bytes:
+        calls.append(len(encoded))
+        return decode(part, dtype, encoded, rows)
+
+    monkeypatch.setattr(media, "decode", counted)
+    filler = _native.BatchFiller("msgpack", RowSlot(schema_of("image"), 256).plan)
+    raws = [jpeg(noise(seed=seed)) for seed in range(100)]
+    records = [msgpack.packb([{"cell": raw, "late": 1}, {"cell": raw[:50], "late": 1}]) for raw in raws]
+    told = filler.count(records)
+    assert (told.trained, told.dead) == (100, 100) and calls == [64, 36]
+
+
+def test_the_bound_of_all_records_holds() -> None:
+    text = (
+        'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[records]\nmax_decoded_bytes = "1kB"\n[columns]\n'
+        'photo = { kind = "image", size = 4 }\nsmall = { kind = "image", size = 4, max_decoded_bytes = 9 }\n'
+        'late = { role = "label" }\n'
+    )
+    columns = dict(Job.parse(text).schema.columns)
+    assert [columns[name].max_decoded_bytes for name in ("photo", "small")] == [1000, 9]
+
+
+def of_opencv(raw: bytes, channels: int) -> Any:
+    how = cv2.IMREAD_IGNORE_ORIENTATION | (cv2.IMREAD_COLOR_RGB if channels == 3 else cv2.IMREAD_GRAYSCALE)
+    found = cv2.imdecode(np.frombuffer(raw, np.uint8), how)
+    return None if found is None else found.reshape(*found.shape[:2], channels)
+
+
+def kinds_of_jpeg() -> dict[str, bytes]:
+    """One of each way that a writer has: colours at half the points, in several scans, with restarts, grey."""
+    sampling = {name: value for name, value in vars(cv2).items() if name.startswith("IMWRITE_JPEG_SAMPLING_FACTOR_")}
+    assert len(sampling) > 3
+    ways = {name: (cv2.IMWRITE_JPEG_SAMPLING_FACTOR, value) for name, value in sampling.items()}
+    ways |= {"scans": (cv2.IMWRITE_JPEG_PROGRESSIVE, 1), "restarts": (cv2.IMWRITE_JPEG_RST_INTERVAL, 2)}
+    ways |= {f"quality {quality}": (cv2.IMWRITE_JPEG_QUALITY, quality) for quality in (5, 50, 100)}
+    tables = {"odd": noise(37, 51), "small": noise(1, 1), "grey": noise(33, 18)[..., 0]}
+    return {f"{name}, {size}": jpeg(table, *way) for name, way in ways.items() for size, table in tables.items()}
+
+
+@over("channels", [1, 3])
+def test_a_jpegs_points_are_opencvs(channels: int) -> None:
+    """Its own, or those of a library that is quicker: nobody can tell; of a damaged one too."""
+    chance, damaged = random.Random(channels), 0
+    for name, raw in kinds_of_jpeg().items():
+        assert np.array_equal(product_pictures.opened(raw, channels), of_opencv(raw, channels)), name
+        for _ in range(20):
+            at = chance.randrange(raw.index(b"\xff\xda"), len(raw))
+            worse = raw[:at] + bytes([chance.randrange(256)]) + raw[at + 1 :]
+            found, wanted = product_pictures.opened(worse, channels), of_opencv(worse, channels)
+            assert (found is None) == (wanted is None) and (found is None or np.array_equal(found, wanted)), name
+            damaged += found is not None and not np.array_equal(found, of_opencv(raw, channels))
+    assert damaged > 100
+
+
+@over(("subtype", "apart"), [("PCM_U8", 1 / 64), ("PCM_24", 1e-6), ("DOUBLE", 0), ("ULAW", 0.02)])
+def test_samples_of_other_forms(subtype: str, apart: float) -> None:
+    assert np.abs(decoded("audio", wav(WAVE, subtype=subtype)) - WAVE).max() <= apart
+
+
+def test_channels_are_one_and_lengths_are_the_columns() -> None:
+    table = np.stack([tone(COUNT, seed=seed) for seed in range(3)], axis=1)
+    mean = ((table[:, 0].astype(float) + table[:, 1] + table[:, 2]) / 3).astype(np.float32)
+    assert np.array_equal(decoded("audio", wav(table, subtype="FLOAT")), mean)
+    longer = wav(tone(COUNT + 9), subtype="FLOAT")
+    assert np.array_equal(decoded("audio", longer), tone(COUNT + 9)[:COUNT])
+    assert np.array_equal(decoded("audio", FLOATS, seconds=(COUNT + 5) / RATE), [*WAVE, *[0] * 5])
+
+
+def log_mel(wave: Any, rate: int, window: int, step: int, mel: int) -> tuple[Any, Any]:
+    """Returns, by docs/produce.md in float64, [frames, mel] and the largest energy of each frame."""
+    points = 1 << (window - 1).bit_length()
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)
+    frames = [wave[at : at + window] * hann for at in range(0, len(wave) - window + 1, step)]
+    power = np.abs(np.fft.rfft(frames, points)) ** 2
+    scale = np.linspace(0, 2595 * np.log10(1 + rate / 2 / 700), mel + 2)
+    corners, bins = 700 * (10 ** (scale / 2595) - 1), np.arange(points // 2 + 1) * rate / points
+    weights = [np.interp(bins, corners[at : at + 3], [0, 1, 0], 0, 0) for at in range(mel)]
+    energies = power @ np.transpose(weights)
+    return np.log(np.maximum(energies, 1e-10)), energies.max(axis=1, keepdims=True)
+
+
+@over(
+    ("window", "step", "mel", "noise"),
+    [(256, 128, 20, 0.1), (200, 80, 40, 0.01), (33, 7, 4, 0.0), (400, 400, 64, 1e-3)],
+)
+def test_features_are_log_energies_by_bands(window: int, step: int, mel: int, noise: float) -> None:
+    """To 3e-4 what float64 gives, where a band has more than 1e-9 of its frame's loudest: 90 dB."""
+    wave = tone(4000, noise=noise)
+    form = {"features": {"mel": mel, "window": window, "step": step}, "seconds": 0.5}
+    found = decoded("audio", wav(wave, subtype="FLOAT"), **form).reshape(-1, mel)
+    expected, loudest = log_mel(wave.astype(float), RATE, window, step, mel)
+    assert found.shape == expected.shape == (1 + (4000 - window) // step, mel)
+    audible = np.exp(expected) > 1e-9 * loudest
+    assert audible.mean() > 0.3 and np.abs(found - expected)[audible].max() < 3e-4
+    assert np.abs(np.exp(found) - np.exp(expected)).max() < 1e-6 * loudest.max()
+
+
+def test_frames_are_of_25_ms_every_10() -> None:
+    def features(settings: Any) -> Any:
+        return decoded("audio", wav(tone(1000)), features=settings, seconds=0.125)
+
+    usual = features({"mel": 8})
+    assert np.array_equal(usual, features({"mel": 8, "window": 200, "step": 80}))
+    assert len(usual) == 8 * (1 + (1000 - 200) // 80)
+    assert np.array_equal(features(True), features({"mel": 64}))
+
+
+def test_tables_are_exact() -> None:
+    for of in (3, 16, 400, 512):
+        angles = 2 * np.pi * np.arange(2 * of) / of
+        found = np.array([circle(at, of) for at in range(2 * of)])
+        assert np.abs(found - np.stack([np.cos(angles), np.sin(angles)], axis=1)).max() < 1e-14
+    bands = bands_of(16000, 400, 64)
+    assert bands.empty == 0 and bands_of(16000, 400, 128).empty > 0 and len(bands.turn_of) == 256
+
+
+def test_a_wav_written_to_a_pipe_is_as_long_as_it_is(same: Any) -> None:
+    at = WAV.index(b"data") + 4
+    for tail in (b"", b"\1"):
+        piped = WAV[:4] + b"\xff" * 4 + WAV[8:at] + b"\xff" * 4 + WAV[at + 4 :] + tail
+        assert decoded("audio", piped).tobytes() == decoded("audio", WAV).tobytes()
+        assert same(schema_of("audio"), "msgpack", row_of(piped)).trained == 1
+
+
+def test_a_clip_of_a_long_form_is_the_same() -> None:
+    assert RF64.startswith(b"RF64") and decoded("audio", RF64).tobytes() == decoded("audio", WAV).tobytes()
+    wave = tone(9_000)
+    table = np.stack([wave, -wave, wave / 2], axis=1)
+    long, usual = (decoded("audio", encoded(table, form, subtype="FLOAT")) for form in ("RF64", "WAV"))
+    assert long.tobytes() == usual.tobytes()
+
+
+@over("count", [1, COUNT - 9, COUNT, 4096, 4097, 9_000])
+@over("channels", [1, 2])
+def test_a_flac_written_to_a_pipe_is_as_long_as_its_frames(same: Any, count: int, channels: int) -> None:
+    """Shorter than the column's clips, as long, longer; of one frame and of several."""
+    wave = tone(9_000)[:count]
+    told = flac(np.stack([wave, -wave / 3][:channels], axis=1))
+    piped = with_count(told, 0)
+    for seconds in (COUNT / RATE, 10_000 / RATE):
+        assert decoded("audio", piped, seconds=seconds).tobytes() == decoded("audio", told, seconds=seconds).tobytes()
+    assert _native.flac_samples(piped) == _native.flac_samples(told) == count
+    size = 4 * channels * count
+    for allowed, trained in ((size, 1), (size - 1, 0)) if count > 1 else ((size, 1),):
+        assert same(schema_of("audio", max_decoded_bytes=allowed), "msgpack", row_of(piped)).trained == trained

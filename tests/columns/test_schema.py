@@ -1,16 +1,29 @@
-"""[columns]: names in braces, checks with their messages, the slot's blocks, round trip and digest."""
+"""[columns]: names in braces, checks with their messages, the slot's blocks, round trip and digest; whose settings are
+whose; times in a column's unit, keys as bytes."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Annotated, Any, get_args
+from uuid import UUID
 
+import numpy as np
+import pandas as pd
 import pytest
 from looped import over
 from numpy_predict import murmur3
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from streamtrain import _native
-from streamtrain.columns.kinds.kind import Block
+from streamtrain.columns.around import FROM
+from streamtrain.columns.column import Column
+from streamtrain.columns.keys import key_bytes
+from streamtrain.columns.kinds import FEATURE, REGISTRY, features, kinds, roles
+from streamtrain.columns.kinds.kind import Block, Settings
+from streamtrain.columns.kinds.time import time
 from streamtrain.columns.names import expand
+from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import every_schema
@@ -185,3 +198,104 @@ def test_hash_is_murmur3() -> None:
     for size in range(70):
         text = bytes(range(100, 100 + size))
         assert murmur3_64(text, size) == _native.murmur3(text, size, 64)
+
+
+SHARED = Settings.model_fields.keys()
+
+
+@over("name", REGISTRY.names())
+def test_a_kind_tells_what_it_is_and_what_its_columns_may_say(name: str) -> None:
+    kind = kinds()[name]
+    assert REGISTRY.describe()[name]
+    assert kind is (features()[name] if kind.role == FEATURE else roles()[kind.role])
+    for option, field in kind.options.model_fields.items():
+        assert Column.model_fields[option].description, option
+        assert option in SHARED or field.json_schema_extra["misplaced"], option  # type: ignore[index]
+
+
+def test_every_kind_that_is_decoded_has_a_native_half() -> None:
+    assert [name for name, kind in kinds().items() if kind.decoded] == _native.column_kinds()
+
+
+def minimal(name: str) -> dict[str, Any]:
+    role = kinds()[name].role
+    return {"kind": name} if role == FEATURE else {"role": role}
+
+
+def a_value(field: FieldInfo) -> Any:
+    """One that a setting takes, other than its default."""
+    words = [word for each in (field.annotation, *get_args(field.annotation)) for word in get_args(each)]
+    plain = [word for word in words if isinstance(word, str | int)]
+    for value in (True, False, 3, 0.5, *plain, "word", ["word"], {"some": 1}):
+        try:
+            TypeAdapter(Annotated[field.annotation, *field.metadata, None]).validate_python(value, strict=True)
+        except ValidationError:
+            continue
+        if value != field.default:
+            return value
+    raise AssertionError(f"no value for {field}")
+
+
+@over("name", REGISTRY.names())
+def test_a_setting_of_another_kind_is_a_mistake(name: str) -> None:
+    for option, field in Column.model_fields.items():
+        if option in kinds()[name].options.model_fields or option == FROM:
+            continue
+        with pytest.raises(ValidationError) as raised:
+            Column.model_validate({**minimal(name), option: a_value(field)})
+        assert f"{option}: {field.json_schema_extra['misplaced']}" in str(raised.value)
+
+
+def test_a_layout_without_room_for_a_column_is_refused() -> None:
+    schema = Schema.from_columns({"x1": {}, "x2": {}, "y": {"role": "label"}}, "binary_cross_entropy")
+    narrow = [block._replace(width=1) for block in schema.block_specs()]
+    with pytest.raises(ValueError, match="x2: the slot layout has no place"):
+        native_plan(schema, _native.SlotLayout.make(4, 1, narrow))
+
+
+MOMENT = datetime(2026, 3, 4, 5, 6, 7, 250_000)
+MS = 1_772_600_767_250
+EAST = timezone(timedelta(hours=2))
+
+
+@over(
+    "value",
+    [
+        MOMENT, MOMENT.replace(tzinfo=UTC), MOMENT.replace(tzinfo=UTC).astimezone(EAST), pd.Timestamp(MOMENT),
+        pd.Timestamp(MOMENT, tz="UTC").tz_convert("Asia/Tokyo"), np.datetime64(MOMENT), np.datetime64(MOMENT, "ns"),
+    ],
+)  # fmt: skip
+def test_a_time_in_every_unit(value: Any) -> None:
+    assert [time(unit, value) for unit in ("ms", "us", "ns")] == [MS, MS * 1_000, MS * 1_000_000]
+    assert time("s", value) in (MS / 1000, MS // 1000)
+
+
+def test_dates_and_what_is_no_time() -> None:
+    assert time("s", date(2026, 3, 4)) == 1_772_582_400 and time("ms", datetime(1969, 12, 31, 23, 59, 59)) == -1000
+    assert time("ns", pd.Timestamp(MOMENT) + pd.Timedelta(5, "ns")) == MS * 1_000_000 + 5
+    assert time("ms", timedelta(1)) is None and time("ms", object()) is None
+    assert np.isnan(time("ms", np.datetime64("NaT")))  # type: ignore[arg-type]
+    column = Column(role="event_time")
+    assert column.entry.plain_times(column, np.array([MOMENT, MOMENT], "M8[us]")).tolist() == [MS, MS]
+    assert column.entry.plain_times(column, np.array([MOMENT, "NaT"], "M8[us]")) == [MS, None]
+
+
+def plain(column: Column, value: Any) -> Any:
+    return column.entry.plain(column, value)
+
+
+def test_only_columns_that_can_take_other_values() -> None:
+    assert plain(Column(role="event_time", unit="us"), MOMENT) == MS * 1_000
+    assert plain(Column(), MOMENT) is None and plain(Column(kind="category", buckets=4), MOMENT) is None
+    assert plain(Column(role="key"), UUID(int=5)) == str(UUID(int=5))
+
+
+@over(
+    ("cell", "key"),
+    [
+        ("é", "é".encode()), (b"\xff", b"\xff"), (7, b"7"), (np.int64(7), b"7"), (True, b"True"), (1.5, b"1.5"),
+        (None, None), (float("nan"), None), (np.float32("nan"), None), (pd.NA, None), (pd.NaT, None),
+    ],
+)  # fmt: skip
+def test_keys(cell: Any, key: bytes | None) -> None:
+    assert key_bytes(cell) == key

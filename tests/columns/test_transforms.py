@@ -1,20 +1,32 @@
-"""Every transform that the folder holds does what its slow half says, in every format, by rows and by blocks."""
+"""Every transform that the folder holds does what its slow half says, in every format, by rows and by blocks; what
+expressions mean, of which nothing is run; patterns beside Python's `re`."""
 
 from __future__ import annotations
 
+import json
+import math
+import random
+import re
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from example_format import is_columnar, plain_formats
+from hypothesis import given
+from hypothesis import strategies as st
 from long_tables import in_full_all, some
 from looped import over
+from slots import RowSlot
 from transformed import examples, ids, rows_of, schema_of
 
 from streamtrain import _native
 from streamtrain.columns import transforms
+from streamtrain.columns.expression import ExpressionError, columns_of, compiled, meaning
 from streamtrain.columns.formats import encode_records
+from streamtrain.columns.patterns import MOST_STEPS
+from streamtrain.columns.patterns import compiled as compiled_pattern
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns import reference
@@ -165,9 +177,9 @@ def test_hashes_that_a_category_takes_are_those_its_crosses_are_made_of(
     tables = {"way": {"cross": ["a", "b"], "buckets": 1000}, "again": {"cross": ["b", "a"], "buckets": 1000}}
     schema = Schema.from_columns({"a": category, "b": category, "late": LATE}, LOSS, tables)
     rows: list[dict[str, Any]] = [{"a": f"a{i % 7}", "b": f"{i % 5}b", "late": i % 2} for i in range(TIMES)]
-    for given in (rows, [*rows[1:], {"a": None, "b": "b", "late": 1}]):
-        records = encode_records(format_name, schema, given)
-        assert sum(same(schema, format_name, record).trained for record in records) == len(given)
+    for table in (rows, [*rows[1:], {"a": None, "b": "b", "late": 1}]):
+        records = encode_records(format_name, schema, table)
+        assert sum(same(schema, format_name, record).trained for record in records) == len(table)
 
 
 def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
@@ -236,3 +248,129 @@ def test_braces_go_in_step_and_each_has_its_own() -> None:
     assert schema.numbers == ["x1", "x2", "x3", "log1", "log2", "log3", "d"]
     assert [one.reads for one in schema.makings] == [["x1"], ["x2"], ["x3"], ["x1", "x2"]]
     assert Schema.from_dict(schema.to_dict()) == schema
+
+
+HOLDS = {"x": "number", "y": "number", "t": "text", "u": "text", "user.age": "number", "odd name": "number"}
+
+
+def value(text: str, **cells: float | str | None) -> float | None:
+    program = compiled(text, HOLDS)
+    found = [cells.get(name.replace(".", "_").replace(" ", "_")) for name in program.columns]
+    return meaning(program, found, [cell is not None for cell in found])
+
+
+@over(
+    ("text", "expected"),
+    [
+        ("x + y * 2", 5), ("(x + y) * 2", 8), ("x - y - 1", 1), ("x / (y - 1)", None), ("-x", -3), ("x > y", 1),
+        ("x > y > 2", 0), ("not x > y", 0), ("x in (1, 3)", 1), ("x not in [1, 3]", 0), ("t == 'a'", 1),
+        ("'b' == t", 0), ("t != u", None), ("u is missing", 1), ("u is not missing or x > 9", 0), ("t in ('a',)", 1),
+        ("u == 'a' or x == 3", 1), ("u == 'a' and x == 4", 0), ("u == 'a' and x == 3", None),
+        ("otherwise(user.age, 1 + 1)", 2), ("column('odd name') == 5", 1), ("min(x, y) + max(x, y)", 4),
+        ("sqrt(0 - x)", None), ("log(0)", None), ("exp(1000)", None), ("floor(x / 2)", 1), ("abs(y - x)", 2),
+        ("1e308 * 10", None), ("1 / (1 / (x - 3))", None),
+    ],
+)  # fmt: skip
+def test_what_it_means(text: str, expected: float | None) -> None:
+    assert value(text, x=3, y=1, t="a", odd_name=5) == expected
+
+
+@over(
+    "text",
+    ["", " ", "x +", "x; y", "x = 3", "lambda: x", "[x for x in y]", "x.y.z", "f(x)", "min(x)", "x if y else 1",
+     "x ** 2", "'a'", "t",
+     "t + 1", "t < 'b'", "x == 'a'", "not x", "x and y", "x is y", "x is None", "True", "1j", "...",
+     "f'{x}'",
+     "x @ y", "x & y", "~x", "column(x)", "column('a', 'b')", "min(*x)", "min(x, y=1)", "9" * 400, "x in ()", "x in y",
+     "otherwise(x, 1", "(" * 300 + "x" + ")" * 300, "-" * 3000 + "x", "x" * 5000, "x+" * 300 + "x", "\0", "x\ny",
+     "yield x", "await x", "x := 1", "missing", "missing is missing", "x is missing missing",
+     "t == 'it''s'", "t == 'a' \"b\""],
+)  # fmt: skip
+def test_what_it_is_not(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        compiled(text, HOLDS)
+
+
+@given(st.text(alphabet="xyt01.+-*/()<>=!'andornotinismissing, ", max_size=40))
+def test_any_text_is_answered(text: str) -> None:
+    try:
+        found = value(text, x=2, y=None, t="a")
+    except ExpressionError:
+        return
+    assert found is None or math.isfinite(found)
+
+
+def test_its_columns_in_their_order() -> None:
+    text = "b + a * b - min(c.d, column('odd name')) > 0 and z is missing"
+    assert columns_of(text) == ["b", "a", "c.d", "odd name", "z"]
+
+
+def schema_of_pattern(pattern: str, group: int = 0) -> Schema:
+    table = {"extract": "x", "pattern": pattern, "group": group, "buckets": 1 << 20, "missing": ""}
+    columns: dict[str, Any] = {"x": {"role": "input", "kind": "category"}, "y": {"role": "label"}}
+    return Schema.from_columns(columns, "mean_squared_error", {"t": table})
+
+
+def generated(chance: random.Random, depth: int = 3) -> str:
+    """A pattern of few letters, so that it often matches."""
+    if depth == 0:
+        return chance.choice(["a", "b", "c", ".", "[ab]", "[^a]", r"\d", r"\w", r"\-", "\u00e9"])
+    inner = [generated(chance, depth - 1) for _ in range(chance.randint(1, 3))]
+    form = chance.randrange(5)
+    if form == 0:
+        return "".join(inner)
+    if form == 1:
+        return f"({'|'.join(inner)})"
+    if form == 2:
+        return f"(?:{inner[0]}){chance.choice(['*', '+', '?', '{2}', '{1,}', '{0,2}'])}{chance.choice(['', '?'])}"
+    return chance.choice(["^", ""]) + "".join(inner) + chance.choice(["$", "", ""])
+
+
+@in_full_all()
+def test_native_and_slow_agree_on_generated_patterns(same: Any, take: Any) -> None:
+    chance, matched = random.Random(4), 0
+    count = 100 if take is some else 600
+    for _ in range(count):
+        pattern = generated(chance)
+        try:
+            groups = compiled_pattern(pattern, 0).groups
+        except ValueError:
+            continue
+        schema = schema_of_pattern(pattern, chance.randint(0, groups))
+        rows = [["".join(chance.choices("aabbc1-\u00e9\n", k=chance.randrange(9))), 1] for _ in range(20)]
+        matched += sum(re.search(compiled_pattern(pattern, 0).source, row[0], re.DOTALL) is not None for row in rows)
+        assert same(schema, "json", json.dumps(rows).encode(), 64).trained == 20
+    assert matched > 3 * count
+
+
+@over("pattern", ["(a|a|aa)*b", "(?:a+)+b", "a?" * 60 + "a" * 60 + "b"])
+def test_time_is_linear(pattern: str) -> None:
+    """Backtracking would take longer than the world."""
+    slot = RowSlot(schema_of_pattern(pattern), 4)
+    started = time.process_time()
+    ((rows, _),) = list(slot.batches([{"x": "a" * 20_000, "y": 1}]))
+    assert rows == 1 and time.process_time() - started < 5
+
+
+@over(
+    ("pattern", "group", "problem"),
+    [
+        ("(a", 0, "pattern: expected ) at 2"),
+        ("a)", 0, "pattern: expected the pattern's end at 1"),
+        ("*a", 0, "pattern: expected a letter at 0, got '*'"),
+        ("(a?)*", 0, "pattern: expected what takes a letter before a repetition at 5"),
+        ("[b-a]", 0, "pattern: expected a range from lower to higher"),
+        ("[a", 0, "pattern: expected ] at the pattern's end"),
+        ("a{3,2}", 0, "pattern: expected the lower count first, got 3 and 2"),
+        (r"\1", 0, "pattern: expected d, w, s, n, t, r or a sign behind"),
+        ("(?=a)", 0, "pattern: expected a letter at 1"),
+        ("a\\", 0, "pattern: expected something behind the last"),
+        ("(?:a{900}){900}", 0, f"pattern: expected a pattern of at most {MOST_STEPS:,} steps"),
+        ("(" * 60 + "a" + ")" * 60, 0, "pattern: expected at most 50 groups within each other"),
+        ("(a)", 2, "group: expected at most 1, the pattern's groups, got 2"),
+    ],
+)
+def test_mistakes_of_patterns(pattern: str, group: int, problem: str) -> None:
+    with pytest.raises(UserMistake) as raised:
+        schema_of_pattern(pattern, group)
+    assert problem in str(raised.value)

@@ -24,9 +24,16 @@ from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import Op
 from streamtrain.errors import StreamtrainError
-from tests.compute.hostile import KINDS, bits
-from tests.compute.test_hostile import SIZES, compare, given, meaning, outcomes
-from tests.compute.test_ops import STEP_FIELDS
+from tests.compute.test_ops import (
+    HOSTILE_SIZES,
+    KINDS,
+    STEP_FIELDS,
+    bits,
+    compare,
+    given,
+    meaning,
+    named_outcomes,
+)
 from tests.train.arena_run import SPEC, two_rounds
 
 RELU = {"dense": 8, "activation": "relu"}
@@ -265,14 +272,14 @@ def run_on(device: Device, op: Op, types: str, given: list[Any]) -> None:
 
 
 def bits_of(op: Op, values: list[Any]) -> tuple[Any, ...]:
-    return tuple(bits(value, STEP_FIELDS) for _, value in outcomes(op, values))
+    return tuple(bits(value, STEP_FIELDS) for _, value in named_outcomes(op, values))
 
 
 @over(("op", "types"), CASES, lambda case: f"{case[0].name}-{case[1]}", sampled=True)
 def test_on_the_stand_in(fake_cupy: Any, op: Op, types: str) -> None:
     device = Device(0)
     device.load({(op.name, types)})
-    for n in SIZES[:3]:
+    for n in HOSTILE_SIZES[:3]:
         for kind in KINDS:
             if (found := given(op, types, n, kind)) is not None:
                 run_on(device, op, types, found)
@@ -285,7 +292,7 @@ def test_on_the_stand_in(fake_cupy: Any, op: Op, types: str) -> None:
 @over(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
 def test_on_a_gpu(device: Device, op: Op, types: str) -> None:
     """Its meaning in float64, as on the CPU; of plain values too."""
-    for n in (*SIZES, 5000):
+    for n in (*HOSTILE_SIZES, 5000):
         usual = meaning(op, given(op, types, n))
         for kind in ("", *KINDS):
             if (found := given(op, types, n, kind)) is not None:

@@ -1,20 +1,29 @@
-"""Optimizers over many steps: as in float64, as in PyTorch, by group; their settings."""
+"""Optimizers over many steps, schedules of the rate, conditions of early stopping, and minimizers: as in float64, as in
+PyTorch; their settings."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 from looped import over
+from numpy.typing import NDArray
+from scipy.optimize import rosen, rosen_der
 
 from streamtrain import _native
-from streamtrain.compute import ops, optimizers
+from streamtrain.compute import minimizers, ops, optimizers, schedules
+from streamtrain.compute.early_stopping import Conditions, Standing
+from streamtrain.compute.minimizers import Iteration, maximize, minimize
 from streamtrain.compute.ops._batch import step
 from streamtrain.compute.optimizers import COMMON, KEPT, SETTINGS
+from streamtrain.compute.schedules._exact import cosine, power
+from streamtrain.errors import UserMistake
 
 COUNT, STEPS, RATE = 37, 100, 0.01
 ALL = optimizers.names()
@@ -244,3 +253,357 @@ def test_max_norm_holds_what_leads_to_each_output(rig: Any, spec: Any) -> None:
     found = np.linalg.norm(views["dense0.weight"].astype(np.float64), axis=0)
     assert found[1:] == pytest.approx(0.5, rel=1e-5) and found[0] < 0.1
     assert np.linalg.norm(views["output.weight"]) == pytest.approx(0.5, rel=1e-5)
+
+
+NAN, INF = math.nan, math.inf
+
+
+def stood(conditions: Conditions, scores: list[float]) -> list[Standing]:
+    """With snapshot 2 the first, and each taken up from what was written of the one before."""
+    found = [Standing()]
+    for version, score in enumerate(scores, 2):
+        before = Standing.from_dict(msgpack.unpackb(msgpack.packb(found[-1].to_dict())))
+        found.append(conditions.after(before, score, version))
+    return found[1:]
+
+
+def ends(conditions: Conditions, scores: list[float]) -> list[tuple[str, str]]:
+    """After each: so many hundred rows, passes, and seconds and a half."""
+    standing = enumerate(stood(conditions, scores), 1)
+    return [conditions.met(now, rows=100 * count, seconds=count + 0.5, epochs=count) for count, now in standing]
+
+
+def ends_at(conditions: Conditions, scores: list[float]) -> tuple[str, int] | None:
+    """The condition and the number of the evaluation at which it is met first."""
+    return next(((name, count) for count, (name, _) in enumerate(ends(conditions, scores), 1) if name), None)
+
+
+@over(
+    ("settings", "scores", "at"),
+    [
+        ({"no_improvement": 2}, [3, 2, 2, 1, 1, 1, 0], 6),
+        ({"no_improvement": 2}, [3, 2, 4, 1, 4, 0], None),
+        ({"no_improvement": 1}, [3, 3], 2),
+        ({"no_improvement": 2, "least_improvement": 0.5}, [3, 2.7, 2.4, 2.3, 2.0], 5),
+        ({"no_improvement": 2, "least_improvement": 0.5}, [3, 2.7, 2.4, 1.8, 1.5, 1.2], None),
+        ({"no_improvement": 2}, [NAN, 3, NAN, NAN, 2], 4),
+        ({"no_improvement": 2}, [INF, 4, 3, 2], None),
+        ({"no_improvement": 2}, [NAN, INF, 1], 2),
+        ({"best_score": 1}, [3, 1.1, 1.0, 0.9], 3),
+        ({"best_score": 1}, [NAN, -INF, 2], None),
+        ({"rows": 300}, [1, 1, 1, 1], 3),
+        ({"rows": 301}, [1, 1, 1, 1], 4),
+        ({"epochs": 2}, [1, 1, 1], 2),
+        ({"time_s": 3}, [1, 1, 1], 3),
+        ({"time_s": 2.5}, [1, 1, 1], 2),
+        ({"invalid_score": True}, [1, 2, NAN], 3),
+        ({"invalid_score": True}, [1, INF], 2),
+        ({"invalid_score": True}, [1, 2, 1e308], None),
+        ({}, [1, 1, NAN, INF], None),
+    ],
+)
+def test_it_is_met(settings: dict[str, Any], scores: list[float], at: int | None) -> None:
+    name = next(iter(settings), "").removesuffix("_s")
+    assert ends_at(Conditions(minimise=True, **settings), scores) == (None if at is None else (name, at))
+
+
+def test_a_score_that_is_to_grow() -> None:
+    def at(scores: list[float], **settings: Any) -> Any:
+        return ends_at(Conditions(minimise=False, **settings), scores)
+
+    assert at([1, 2, 2, 3, 3, 3, 4], no_improvement=2) == ("no_improvement", 6)
+    assert at([0.5, 0.91], best_score=0.9) == ("best_score", 2)
+    assert ends_at(Conditions(minimise=True, best_score=0.9), [0.95]) is None
+    assert at([0.5, 0.58, 0.65, 0.7, 0.74], no_improvement=2, least_improvement=0.1) == ("no_improvement", 5)
+
+
+def test_a_score_that_is_none_is_told_first() -> None:
+    conditions = Conditions(minimise=True, invalid_score=True, no_improvement=1, rows=100, epochs=1, time_s=1)
+    assert ends_at(conditions, [NAN]) == ("invalid_score", 1)
+    assert not Conditions(minimise=True, invalid_score=True, least_improvement=0.1).end_by_themselves
+    assert conditions.end_by_themselves
+
+
+def test_why_it_is_met() -> None:
+    def why(scores: list[float], **settings: Any) -> str:
+        return ends(Conditions(minimise=True, **settings), scores)[-1][1]
+
+    assert why([3, 2, 1.9, 2.5], no_improvement=2, least_improvement=0.5) == (
+        "2 evaluations were not better by more than 0.5 than 2 of snapshot 3"
+    )
+    assert why([NAN, INF], no_improvement=2) == "2 evaluations were not finite"
+    assert why([0.5], best_score=1) == "0.5 reaches 1"
+    assert why([NAN], invalid_score=True) == "the score is nan"
+    assert why([1], rows=100) == "100 rows are trained of 100"
+    assert why([1, 1], epochs=2) == "2 passes over the rows are done"
+    assert why([1], time_s=1.5) == "1.5 s have passed of 1.5 s"
+
+
+def test_the_best() -> None:
+    def best(scores: list[float], minimise: bool = True) -> Any:
+        standing = stood(Conditions(minimise), scores)[-1]
+        return standing.best_version, standing.best_score, standing.evaluations
+
+    assert best([NAN, 3, 1, 1, INF, -INF]) == (4, 1, 6)
+    assert best([NAN, 3, 1, INF], minimise=False) == (3, 3, 4)
+    assert best([NAN]) == (None, None, 1)
+
+
+RATES = 200
+CASES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    ({"name": "step", "steps": 30, "gamma": 0.5}, "StepLR", {"step_size": 30, "gamma": 0.5}),
+    ({"name": "exponential", "gamma": 0.97, "steps": 1}, "ExponentialLR", {"gamma": 0.97}),
+    ({"name": "polynomial", "steps": 150, "power": 2.5}, "PolynomialLR", {"total_iters": 150, "power": 2.5}),
+    ({"name": "cosine", "steps": 40, "restarts": True}, "CosineAnnealingWarmRestarts", {"T_0": 40}),
+    ({"name": "cosine", "steps": 20, "restarts": True, "growth": 2, "end": 0.1}, "CosineAnnealingWarmRestarts",
+     {"T_0": 20, "T_mult": 2, "eta_min": 0.1}),
+    ({"name": "one_cycle", "steps": RATES}, "OneCycleLR", {"max_lr": 1.0, "total_steps": RATES}),
+]  # fmt: skip
+
+
+@over(("told", "rival", "arguments"), CASES, ids=[str(at) for at in range(len(CASES))])
+def test_it_is_pytorchs(told: dict[str, Any], rival: str, arguments: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler, expected = getattr(torch.optim.lr_scheduler, rival)(optimizer, **arguments), []
+    for at in range(RATES):
+        expected.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if at < RATES - 1:
+            scheduler.step()
+    rate = schedules.rates({"rate": 1.0, **told})
+    np.testing.assert_allclose([rate(at) for at in range(RATES)], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_others_by_their_formula() -> None:
+    assert [schedules.rates({"name": "constant", "rate": 0.5})(step) for step in (0, 10**9)] == [0.5, 0.5]
+    rate = schedules.rates({"name": "inverse", "rate": 2.0, "gamma": 0.5, "power": 0.5})
+    assert [rate(step) for step in (0, 2, 6)] == pytest.approx([2, 2 / math.sqrt(2), 1])
+    rate = schedules.rates({"name": "cosine", "rate": 1.0, "steps": 10, "end": 0.25})
+    assert rate(0) == 1 and rate(5) == pytest.approx(0.625) and rate(10) == rate(10**15) == 0.25
+
+
+@over("name", schedules.names())
+def test_it_warms_up_and_answers_at_any_step(name: str) -> None:
+    needed = {key: 4 if key == "steps" else 0.5 for key, option in schedules.own_options(name).items()
+              if key in ("steps", "gamma")}  # fmt: skip
+    told = schedules.normal(name, {**needed, "warm_up": 10}, 0.1)
+    plain, warm = schedules.rates({**told, "warm_up": 0}), schedules.rates(told)
+    for at in range(30):
+        assert warm(at) == pytest.approx(plain(at) * min(1, (at + 1) / 10))
+    for at in (10**6, 10**12, 2**62):
+        assert 0 <= plain(at) <= 0.1
+    assert schedules.normal(name, {key: told[key] for key in told if key not in ("name", "rate")}, 0.1) == told
+
+
+def test_powers_and_cosines() -> None:
+    for turn in np.linspace(0, 1, 101):
+        assert cosine(float(turn)) == pytest.approx(math.cos(math.pi * turn), abs=1e-15)
+    for base, exponent in ((0.97, 12345.0), (3.5, -0.5), (0.0, 2.0), (0.0, 0.0), (1.0, 1e15)):
+        assert power(base, exponent) == pytest.approx(base**exponent, rel=1e-14)
+    assert power(0.5, 1e18) == 0.0
+
+
+@over(("told", "message"), [
+    ({"name": "cosine", "rate": 1.0, "steps": 0}, "cosine: steps: expected a whole number from 1"),
+    ({"name": "cosine", "rate": 1.0, "steps": 3, "gamma": 1}, "cosine: gamma: unknown setting of cosine"),
+    ({"name": "cosinus", "rate": 1.0}, "cosinus"), ({"name": "constant"}, "expected a schedule such as"),
+])  # fmt: skip
+def test_what_is_no_schedule_is_refused(told: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserMistake, match=message):
+        schedules.rates(told)
+
+
+Vector = NDArray[np.float64]
+MINIMIZERS = minimizers.names()
+WHOLE = [name for name in MINIMIZERS if not minimizers.get(name).BY_BATCHES]
+TIGHT = {"gradient_tolerance": 1e-9, "value_tolerance": 0.0, "iterations": 20_000}
+
+
+class Quadratic:
+    """(x - best) A (x - best) / 2, of eigenvalues from 1 to `widest`."""
+
+    def __init__(self, size: int = 12, widest: float = 100.0) -> None:
+        rng = np.random.default_rng(3)
+        turned, _ = np.linalg.qr(rng.normal(size=(size, size)))
+        self.a = turned @ np.diag(np.geomspace(1, widest, size)) @ turned.T
+        self.best = rng.normal(size=size)
+        self.looks = 0
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        self.looks += 1
+        away = x - self.best
+        return float(away @ self.a @ away / 2), self.a @ away
+
+
+def rosenbrock(x: Vector) -> tuple[float, Vector]:
+    return rosen(x), rosen_der(x)
+
+
+@over("name", MINIMIZERS)
+def test_the_minimum_of_a_quadratic(name: str) -> None:
+    function = Quadratic(widest=10.0 if name not in WHOLE else 100.0)
+    settings: dict[str, Any] = TIGHT if name in WHOLE else {**TIGHT, "rate": 0.05}
+    found = minimize(function, np.zeros(12), name, **settings)
+    np.testing.assert_allclose(found.x, function.best, atol=1e-7)
+    assert found.reason == "gradient_tolerance" and found.converged and found.gradient_norm <= 1e-9
+    assert found.evaluations == function.looks
+    values = [each.value for each in found.history]
+    assert [each.iteration for each in found.history] == list(range(1, found.iterations + 1))
+    if name in WHOLE:
+        assert values == sorted(values, reverse=True)
+
+
+@over("name", WHOLE)
+def test_a_bent_valley(name: str) -> None:
+    found = minimize(rosenbrock, [-1.2, 1.0], name, **{**TIGHT, "gradient_tolerance": 1e-7})
+    np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
+    assert found.iterations < (60 if "pairs" in minimizers.options(name) else 5000)
+
+
+@over("name", MINIMIZERS)
+def test_maximize_is_minimize_upside_down(name: str) -> None:
+    function = Quadratic(widest=4.0)
+
+    def hill(x: Vector) -> tuple[float, Vector]:
+        value, gradient = function(x)
+        return 5 - value, -gradient
+
+    seen: list[float] = []
+
+    def told(iteration: Iteration) -> None:
+        seen.append(iteration.value)
+
+    top = maximize(hill, np.zeros(12), name, callback=told, **TIGHT)
+    bottom = minimize(function, np.zeros(12), name, **TIGHT)
+    assert top.value == pytest.approx(5, abs=1e-12)
+    np.testing.assert_allclose(top.x, bottom.x, atol=1e-7)
+    assert seen == [each.value for each in top.history] and seen[0] < seen[-1]
+
+
+def test_owlqn_finds_what_l1_leaves() -> None:
+    """A convex function is least where the slope is that of the penalty, or less beside a 0."""
+    function: Any = Quadratic()
+    function.l1 = np.full(12, 6.0)
+    found = minimize(function, np.zeros(12), "owlqn", **TIGHT)
+    plain, slope = function(found.x)
+    kept = found.x != 0
+    np.testing.assert_allclose(slope[kept], -6 * np.sign(found.x[kept]), atol=1e-6)
+    assert 0 < kept.sum() < 12 and (abs(slope[~kept]) < 6).all()
+    assert found.value == pytest.approx(plain + 6 * abs(found.x).sum(), rel=1e-12)
+    for name in (name for name in MINIMIZERS if not minimizers.get(name).TAKES_L1):
+        with pytest.raises(UserMistake, match="no gradient at 0"):
+            minimize(function, np.zeros(12), name)
+
+
+@over("name", MINIMIZERS)
+def test_why_it_ends(name: str) -> None:
+    function = Quadratic()
+    exact = {"gradient_tolerance": 0.0, "value_tolerance": 0.0}
+    assert minimize(function, function.best, name).reason == "gradient_tolerance"
+    few = minimize(function, np.zeros(12), name, iterations=2, **exact)
+    assert (few.reason, few.iterations) == ("iterations", 2)
+    short = minimize(function, np.zeros(12), name, evaluations=4, **exact)
+    assert (short.reason, short.evaluations) == ("evaluations", 4)
+    told = minimize(function, np.zeros(12), name, callback=lambda each: "enough" if each.iteration == 3 else None)
+    assert (told.reason, told.details, told.iterations) == ("callback", "enough", 3)
+    rough = minimize(function, np.zeros(12), name, gradient_tolerance=0.0, value_tolerance=0.5)
+    assert rough.reason == "value_tolerance" and rough.iterations < 1000
+    nowhere = minimize(lambda x: (float("nan"), x), np.zeros(12), name)
+    assert nowhere.reason == "not_finite" and nowhere.iterations == 0
+
+
+@over("name", WHOLE)
+def test_a_way_without_an_end_is_said(name: str) -> None:
+    """A gradient that leads up: no step along it is lower."""
+    found = minimize(lambda x: (float(x @ x), -2 * x), np.ones(3), name)
+    assert found.reason == "line_search" and found.value == 3.0 and (found.x == 1).all()
+
+
+@over("name", WHOLE)
+def test_where_it_is_not_finite_is_too_high(name: str) -> None:
+    """-log x ends at 0; below, its value looks low and its gradient is none."""
+
+    def function(x: Vector) -> tuple[float, Vector]:
+        if x[0] <= 0:
+            return -1000.0, np.array([np.nan])
+        return float(100 * x[0] - np.log(x[0])), 100 - 1 / x
+
+    found = minimize(function, np.ones(1), name, **{**TIGHT, "gradient_tolerance": 1e-6})
+    assert found.x[0] == pytest.approx(0.01, rel=1e-6)
+
+
+def test_values_that_are_rounded_do_not_hold_it_up() -> None:
+    """Float32's rounding on top of a value far from 0: slopes lead on where values show nothing."""
+
+    class Rounded(Quadratic):
+        rounding = 1e-7
+
+        def __call__(self, x: Vector) -> tuple[float, Vector]:
+            value, gradient = super().__call__(x)
+            return float(np.float32(value + 1000)), gradient
+
+    for name in WHOLE:
+        function = Rounded()
+        found = minimize(function, np.zeros(12), name, gradient_tolerance=1e-5, value_tolerance=0.0)
+        assert found.reason == "gradient_tolerance", (name, found.reason, found.details)
+        np.testing.assert_allclose(found.x, function.best, atol=5e-5)
+
+
+@over(
+    ("settings", "match"),
+    [
+        ({"optimizer": "bfgs"}, "minimizer: expected one of .*did you mean 'lbfgs'"),
+        ({"pears": 3}, "lbfgs: pears: unknown setting of lbfgs; allowed: pairs"),
+        ({"pairs": 0}, "lbfgs: pairs: expected a whole number from 1 to 100, got 0"),
+        ({"start": [[0.0]]}, "start: expected a vector of finite numbers"),
+        ({"start": [np.inf]}, "start: expected a vector of finite numbers"),
+    ],
+)
+def test_what_is_none(settings: dict[str, Any], match: str) -> None:
+    with pytest.raises(UserMistake, match=match):
+        minimize(**{"function": rosenbrock, "start": [0.0, 0.0], **settings})
+
+
+@over("search", [minimize, maximize])
+@over(
+    ("answer", "got"),
+    [
+        (1.0, "got 1.0"), (None, "got None"), ((1.0, [0.0]), r"got a gradient of \[1\]"),
+        ((1.0, [[0.0, 0.0]]), r"got a gradient of \[1, 2\]"), (("high", [0.0, 0.0]), "got .'high', "),
+        ((1.0, ["up", "down"]), "got .1.0, "), ((1.0, None), r"got a gradient of \[\]"),
+    ],
+)
+def test_what_a_function_has_to_give(search: Any, answer: Any, got: str) -> None:
+    with pytest.raises(UserMistake, match=f"function: expected a value and a gradient of 2 numbers, {got}"):
+        search(lambda x: answer, [0.0, 0.0])
+
+
+class Noisy:
+    """The mean of many quadratics, a batch of which is far from the others."""
+
+    batches = 40
+
+    def __init__(self) -> None:
+        self.away = np.random.default_rng(7).normal(0, 3, (40, 5))
+        self.best = self.away.mean(0)
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        return float(((x - self.away) ** 2).sum(1).mean() / 2), x - self.best
+
+    def of_batch(self, at: int, x: Vector) -> tuple[float, Vector]:
+        return float(((x - self.away[at]) ** 2).sum() / 2), x - self.away[at]
+
+
+def test_meta_descent_adapts_its_rates_to_noise() -> None:
+    """Comes near from rates that are far too small and too large, nearer than such rates alone would."""
+    function = Noisy()
+    least = function(function.best)[0]
+    for rate in (1e-4, 1e-3, 0.5):
+        gaps = {}
+        for meta_rate in (0.0, 0.1):
+            found = minimize(function, np.full(5, 20.0), "stochastic_meta_descent", rate=rate, meta_rate=meta_rate,
+                             memory=0.9, iterations=60, value_tolerance=0.0)  # fmt: skip
+            gaps[meta_rate] = found.value - least
+        assert gaps[0.1] < 0.1 * gaps[0.0], (rate, gaps)
+        assert gaps[0.1] < 1e-3 * least, (rate, gaps)

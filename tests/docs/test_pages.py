@@ -1,15 +1,16 @@
-"""The pages of docs/ are run as a reader would, each in an empty folder; what they name exists.
-
-As a site they show what GitHub-like viewers show, fetch nothing from elsewhere, and fit a small screen.
-"""
+"""What README and the pages say runs, exists and is in them."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import html
 import http.server
+import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,15 +25,88 @@ import pytest
 import typer.main
 import yaml
 from markdown_it import MarkdownIt
+from prometheus_client import generate_latest
 
 from streamtrain.cli.app import app
 from streamtrain.compute import layers, losses, minimizers, ops, optimizers, schedules, vertices
 from streamtrain.compute.metrics import CONSTANT
 from streamtrain.compute.model import Model
 from streamtrain.compute.options import Option
-from streamtrain.job import Job
-from tests.docs.page import ROOT, Shell, blocks, spans
+from streamtrain.job import Job, settings_table
+from streamtrain.telemetry import PredictorMeters, TrainerMeters
 from tests.ui.conftest import browser
+
+ROOT = Path(__file__).resolve().parents[2]
+PORT = "9092"  # the pages'; a run takes one that is free
+HTTP_PORT = "8080"  # the same of a server that a page starts
+METRICS_PORT = "9400"  # the same of a trainer's metrics
+STEP_S = 240
+Block = tuple[str, str]  # kind, text
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks in order."""
+    found: list[Block] = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return found
+
+
+def spans(page: Path) -> list[str]:
+    """What stands in single backquotes in its prose and tables."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found: list[str] = re.findall(r"`([^`\n]+)`", prose)
+    return found
+
+
+def free_port(*beside: int) -> int:
+    """Another than those. Below the ephemeral range, where no connection of ours can hold it."""
+    for port in range(20_000 + os.getpid() % 5_000, 32_000):
+        with socket.socket() as listener:
+            if port in beside:
+                continue
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port")
+
+
+class Shell:
+    """Runs blocks in one folder, with the pages' Kafka at `port`."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("STREAMTRAIN_")},
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "XDG_DATA_HOME": str(folder / "data"),
+        }
+        self.environment.pop("KAFKA_HOME", None)
+        self._port = port
+        self._http_port = str(free_port(port))
+        self._metrics_port = str(free_port(port, int(self._http_port)))
+        self._printed: list[str] = []
+
+    def run(self, kind: str, text: str) -> str:
+        """Runs one block, which must end well; gives what it printed."""
+        text = text.replace(f"localhost:{PORT}", f"localhost:{self._port}")
+        text = text.replace("broker start ", f"broker start --port {self._port} ")
+        text = re.sub(rf"(localhost:|--port ){HTTP_PORT}\b", rf"\g<1>{self._http_port}", text)
+        text = re.sub(rf"(127.0.0.1:|--metrics-port ){METRICS_PORT}\b", rf"\g<1>{self._metrics_port}", text)
+        command = [sys.executable, "-c", text] if kind == "python" else ["bash", "-euo", "pipefail", "-c", text]
+        ended = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=STEP_S, check=False
+        )
+        self._printed.append(f"{text}\n{ended.stdout}\n{ended.stderr}")
+        assert ended.returncode == 0, "\n".join([*self._printed, f"ended with {ended.returncode}"])
+        return ended.stdout
+
+    def end(self) -> None:
+        """Ends what a page has left running, whose numbers stand in files of the folder."""
+        for path in self.folder.glob("*.pid"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(path.read_text()), signal.SIGKILL)
+
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 OPTIONAL = ("torch",)  # pages of packages that the tests do not ask for
@@ -331,3 +405,56 @@ def test_it_fits_a_small_screen_and_follows_the_systems_colours(address: str, br
         grounds.add(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+BLOCKS, SPANS = blocks(README), spans(README)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    port = free_port()
+    made = Shell(tmp_path, port)
+    yield made
+    assert f"localhost:{port}" in (tmp_path / "flights.toml").read_text(), "another Kafka than the test's own"
+    subprocess.run(["streamtrain", "broker", "stop"], env=made.environment, check=True, timeout=STEP_S)
+
+
+def test_the_set_up_is_the_only_block_that_is_not_run_here() -> None:
+    assert {kind for kind, _ in BLOCKS} == {"", "sh", "python", "toml", "text"}
+    (setup,) = [text for kind, text in BLOCKS if kind == ""]
+    assert all(line.startswith("python -m venv .venv && ") for line in setup.splitlines())
+    (picture,) = [text for kind, text in BLOCKS if kind == "text"]
+    assert "ingest" in picture
+
+
+@pytest.mark.full
+@pytest.mark.kafka
+@pytest.mark.timeout(900)
+def test_every_block_runs(shell: Shell) -> None:
+    printed = "".join(shell.run(kind, text) for kind, text in BLOCKS if kind in ("sh", "python"))
+    assert re.search(r"rows +10,243", printed), printed  # what was produced has been learned
+    assert "{'prediction': 0." in printed
+    assert "every check passed" in printed and "came out bit for bit" in printed
+
+
+def test_the_job_file_is_one() -> None:
+    (text,) = [text for kind, text in BLOCKS if kind == "toml"]
+    job = Job.parse(text)
+    assert [name for name, _ in job.schema.columns][2:5] == ["C1", "C2", "C3"]
+
+
+def test_every_setting_and_metric_named_exists() -> None:
+    settings = {setting.path for setting in settings_table()}
+    sections = "records|model|optimizer|train|publish|predict"
+    for span in SPANS:
+        if match := re.match(rf"({sections})\.[a-z_.]+", span):
+            assert match[0] in settings or match[0] in {"publish.archive", "model.py"}, span
+    told = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", TEXT, re.DOTALL)
+    (taken,) = re.findall(r"What its\s+processes take is read (.*?)\.\s", TEXT, re.DOTALL)
+    labels = {"reason", "name", "span", "partition", "version", "run", "process", "device"}
+    for text, meters in zip(told, (TrainerMeters("x", 1), PredictorMeters("x")), strict=True):
+        named = set(re.findall(r"`(\w+)`", text + taken)) - labels
+        exposed = re.findall(r"^# TYPE streamtrain_(\w+) \w+", generate_latest(meters.registry).decode(), re.MULTILINE)
+        assert named == {name for name in exposed if not name.endswith("_created")}

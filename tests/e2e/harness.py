@@ -1,4 +1,4 @@
-"""A job on a real Kafka for end-to-end tests: its file, its rows, its commands as a user gives them."""
+"""A job on a real Kafka for end-to-end tests: its file, its rows, its commands as a user gives them, its answers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ import numpy as np
 import psutil
 from confluent_kafka import Producer
 
-from streamtrain import LiveModel
+from streamtrain import LiveModel, read_predictions
 from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
 from streamtrain.cli import main
+from streamtrain.columns.formats import encode_records
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
@@ -272,3 +273,31 @@ def processes_of(supervisor: int) -> list[psutil.Process]:
             if process.name() != fork_server.NAME:
                 found.append(process)
     return sorted(found, key=lambda process: (process.create_time(), process.pid))
+
+
+def toml(value: Any) -> str:
+    """A value as a job file has it."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(name)} = {toml(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
+def answered(answers: list[Any]) -> list[float | None]:
+    """Predictions as float32; None of a row that has none."""
+    found = [each.get("prediction") if isinstance(each, dict) else None for each in answers]
+    return [None if each is None else float(np.float32(each)) for each in found]
+
+
+def predicted(job: LiveJob, asked: list[dict[str, Any]]) -> list[float | None]:
+    """The same from the requests and predictions topics."""
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    for number, row in enumerate(asked):
+        (value,) = encode_records(job.settings["format"], job.job.schema, [row])
+        producer.produce(f"{job.name}.requests", value=value, key=str(number), partition=0)
+    assert producer.flush(240) == 0
+    assert job.here("predict", "--until-end").returncode == 0
+    found = {int(each.key): each.prediction
+             for each in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)}  # fmt: skip
+    return answered([found[number] for number in range(len(asked))])

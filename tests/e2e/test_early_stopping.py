@@ -18,8 +18,7 @@ from streamtrain.fitting.held_rows import hold
 from streamtrain.job import Job
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import TopicWish
-from tests.e2e.answers import toml
-from tests.e2e.harness import LiveJob, rows
+from tests.e2e.harness import LiveJob, rows, toml
 
 ROWS = 11_000  # a window and a little more
 NOTHING: Mapping[str, Any] = {}

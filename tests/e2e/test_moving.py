@@ -25,8 +25,7 @@ from streamtrain.run.held_job import HeldJob
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
-from tests.e2e.answers import answered
-from tests.e2e.harness import LiveJob, rows
+from tests.e2e.harness import LiveJob, answered, rows
 from tests.e2e.threaded import Run, rows_after
 
 ASKED = [{name: value for name, value in row.items() if name != "y"} for row in rows(50, seed=7)]

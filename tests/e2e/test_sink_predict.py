@@ -16,8 +16,7 @@ from streamtrain import LiveModel
 from streamtrain.clients.live_model import ModelAnswer
 from streamtrain.job import Job
 from streamtrain.run.roles import predictor
-from tests.e2e.answers import answered
-from tests.e2e.harness import LiveJob, Running, rows
+from tests.e2e.harness import LiveJob, Running, answered, rows
 from tests.e2e.threaded import rows_after
 
 DELIVERIES = ["exactly_once", "at_least_once"]

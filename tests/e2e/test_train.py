@@ -30,7 +30,7 @@ from streamtrain.topics.topic import Message, job_topics
 from tests.e2e.harness import LiveJob, Running, rows
 from tests.e2e.test_gaps import delete
 from tests.e2e.threaded import rows_after, trained
-from tests.fitting.test_files import written
+from tests.fitting.test_fit import written
 
 
 @pytest.mark.parametrize("workers", [1, 3])  # two: in every sink

@@ -18,7 +18,7 @@ from streamtrain.run import process
 from streamtrain.run.environment import ENVIRONMENT
 from streamtrain.run.fork_server import ForkServer
 from streamtrain.run.host import HostOptions
-from tests.fitting.left import SERVERS, left
+from tests.fitting.example import SERVERS, left
 
 _SERVER = (
     "import socket, sys\n"

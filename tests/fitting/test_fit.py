@@ -1,21 +1,36 @@
-"""`fit`: rows of a program, through the same ring, rounds and workers as on Kafka."""
+"""`fit`: rows of a program and of files, through the same ring, rounds and workers as on Kafka; labels in arrays are
+checked before anything runs; callbacks at the end of rounds, and the history that is left. Early stopping."""
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import math
+import os
+import pty
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from example_format import plain_formats
+from looped import over
 
 import streamtrain
+from streamtrain import EarlyStopping, EarlyStoppingTrainer, Fitted, ParallelWrapper, fit
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import UserMistake
+from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
+from streamtrain.fitting.callbacks import Moment
 from tests.e2e.harness import LiveJob, rows
 from tests.e2e.threaded import rows_after
-from tests.fitting.example import TABLES, columns, dicts, same_bits
+from tests.fitting.example import TABLES, columns, dicts, same_bits, with_train, workers
 
 SCHEMA = Schema.from_columns(TABLES["columns"], TABLES["model"]["loss"])
 
@@ -113,3 +128,421 @@ def test_a_table_may_be_all_that_learns(optimizer: dict[str, Any]) -> None:
     fitted = streamtrain.fit(tables, {"c": np.array(["a", "b"])[label], "y": label})
     assert list(fitted.parameters) == ["c.embedding"]
     assert fitted.manifest.metrics["total"]["log_loss"] < 0.6
+
+
+def written(path: Path, given: list[dict[str, Any]]) -> str:
+    with open(path, "w", newline="") as file:
+        table = csv.DictWriter(file, list(given[0]))
+        table.writeheader()
+        table.writerows(given)
+    return str(path)
+
+
+def test_a_file_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", workers=2)
+    given = [{**row, "unused": "x"} for row in rows(3000)]
+    paths = [written(tmp_path / "one.csv", given[:1777]), written(tmp_path / "two.csv", given[1777:])]
+    for path in paths:
+        assert job.here("produce", "--input", path, "--pack", "7", "-q").returncode == 0
+    assert rows_after(job.path) > 0
+    published = next(streamtrain.follow_snapshots(job.name, job.bootstrap))
+    fitted = streamtrain.fit(job.job, files=paths)
+    assert published.manifest.rows_seen == fitted.manifest.rows_seen == 3000
+    assert same_bits(published, fitted)
+
+
+def test_every_form_gives_the_bits_of_the_rows(tmp_path: Path) -> None:
+    import pyarrow.parquet  # slow to import
+
+    given = columns(5000)
+    expected = streamtrain.fit(TABLES, given, epochs=2)
+    assert expected.manifest.rows_seen == 10_000 and not same_bits(expected, streamtrain.fit(TABLES, given))
+    table = pyarrow.table(given)
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    with pyarrow.ipc.new_file(tmp_path / "rows.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=999)
+    for path in (written(tmp_path / "rows.csv", dicts(given)), tmp_path / "rows.parquet", [tmp_path / "rows.arrow"]):
+        assert same_bits(streamtrain.fit(TABLES, files=path, epochs=2), expected), path
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.csv", [{**row, "a": "bad"} for row in dicts(columns(40))])
+    with pytest.raises(CheckFailed, match=r"rows.csv row 0 at \$.a: expected number, got"):
+        streamtrain.fit(TABLES, files=path)
+    with pytest.raises(UserMistake, match="got both"):
+        streamtrain.fit(TABLES, columns(10), files=path)
+    for nothing in ({}, {"files": []}):
+        with pytest.raises(UserMistake):
+            streamtrain.fit(TABLES, **nothing)  # type: ignore[arg-type]
+    for wrong, got in ((3, "int"), ([path, 3], "int")):
+        with pytest.raises(UserMistake, match=f"fit: files: expected the paths of files, got {got}"):
+            streamtrain.fit(TABLES, files=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UserMistake, match=r"no.csv: cannot be read"):
+        streamtrain.fit(TABLES, files=tmp_path / "no.csv")
+
+
+def test_dead_rows_have_their_number_in_every_pass(caplog: pytest.LogCaptureFixture) -> None:
+    given = columns(3000)
+    given["y"] = given["y"].astype(float)
+    given["y"][2500] = float("nan")
+    fitted = streamtrain.fit(TABLES, given, epochs=4)
+    assert caplog.text.count("row 2500 at $.y") == 4 and fitted.manifest.counts.dead == 4
+
+
+def test_what_is_no_number_of_passes() -> None:
+    with pytest.raises(UserMistake, match=r"epochs: expected 1 for an iterator.* got 2; give arrays"):
+        streamtrain.fit(TABLES, iter(dicts(columns(10))), epochs=2)
+    for name in ("epochs", "every_rounds", "every_epochs"):
+        for wrong in (0, 1.5, True):
+            with pytest.raises(UserMistake, match=f"{name}: expected a whole number from 1, got {wrong}"):
+                streamtrain.fit(TABLES, columns(10), **{name: wrong})  # type: ignore[arg-type]
+
+
+# 64 rows a batch, 384 a round; on a busy machine a second may pass, after which one is published that nobody asked for
+EVEN = {**with_train(batch_growth="off"), "publish": {"interval": "10m"}}
+
+
+def test_moments_are_the_same_in_every_run_and_change_no_bit() -> None:
+    given = columns(5000)
+    plain = streamtrain.fit(EVEN, given, epochs=2)
+    for _ in range(2):
+        found: list[Any] = []
+        callback = lambda moment, found=found: found.append((moment.round, moment.epoch, moment.rows))  # noqa: E731
+        assert same_bits(plain, streamtrain.fit(EVEN, given, epochs=2, every_rounds=5, callbacks=[callback]))
+        assert found == [(4, 0, 1920), (9, 0, 3840), (14, 1, 5384), (19, 1, 7304), (24, 1, 9224), (27, 2, 10_000)]
+
+
+def test_a_moments_model_is_that_of_its_round() -> None:
+    given = columns(3840)
+    models: list[streamtrain.Fitted] = []
+    fitted = streamtrain.fit(EVEN, given, every_rounds=5, callbacks=[lambda moment: models.append(moment.model())])
+    half = streamtrain.fit(EVEN, {name: cells[:1920] for name, cells in given.items()})
+    assert same_bits(models[0], half) and same_bits(models[1], fitted)
+    assert models[0].predict({"a": 1, "b": 1, "colour": "red"}) == half.predict({"a": 1, "b": 1, "colour": "red"})
+
+
+def test_an_object_hears_what_it_has_names_for() -> None:
+    heard: list[Any] = []
+    callback = SimpleNamespace(
+        on_begin=lambda job: heard.append(job.name),
+        on_epoch=lambda moment: heard.append((moment.epoch, moment.ends_epoch, moment.rows)),
+        on_end=heard.append,
+    )
+    fitted = streamtrain.fit(TABLES, columns(1000), epochs=3, callbacks=[callback])
+    assert heard == ["fit", (1, True, 1000), (2, True, 2000), (3, True, 3000), fitted] and heard[-1] is fitted
+
+
+def test_a_callback_stops_training_where_it_says() -> None:
+    given = columns(50_000)
+
+    def enough(moment: Moment) -> None:
+        if moment.rows >= 3840:
+            moment.stop("seen enough")
+
+    events: list[Any] = []
+    fitted = streamtrain.fit(EVEN, given, every_rounds=5, callbacks=[enough], on_event=events.append)
+    assert fitted.stopped == "seen enough" and fitted.manifest.rows_seen == 3840 and events[-1]["event"] == "ended"
+    assert same_bits(fitted, streamtrain.fit(EVEN, {name: cells[:3840] for name, cells in given.items()}))
+
+
+def test_a_callback_that_raises_ends_it_and_one_that_is_none_too() -> None:
+    def broken(moment: Moment) -> None:
+        raise ArithmeticError("no such figure")
+
+    for more in ({}, {"every_rounds": 3}, {"every_epochs": 1}):
+        with pytest.raises(ArithmeticError, match="no such figure"):
+            streamtrain.fit(TABLES, columns(5000), callbacks=[broken], **more)  # type: ignore[arg-type]
+        assert workers() == []
+    with pytest.raises(UserMistake, match=r"callbacks: expected functions of a moment, or objects with on_begin.* int"):
+        streamtrain.fit(TABLES, columns(10), callbacks=[3])
+
+
+def test_the_history_has_a_row_for_each_publication() -> None:
+    tables = {**EVEN, "optimizer": {**EVEN["optimizer"], "schedule": {"name": "inverse", "gamma": 0.01, "power": 1.0}}}
+    fitted = streamtrain.fit(tables, columns(3840), epochs=2, every_rounds=5, callbacks=[lambda moment: None])
+    frame = fitted.history.frame()
+    assert frame["rows"].tolist() == [1920, 3840, 5760, 7680] and frame["round"].tolist() == [4, 9, 14, 19]
+    assert frame["epoch"].tolist() == [0, 1, 1, 2] and frame["steps"].tolist() == [15, 30, 45, 60]
+    assert (np.diff(frame["learning_rate"]) < 0).all() and (np.diff(frame["seconds"]) > 0).all()
+    assert (np.diff(frame["loss"]) < 0).all() and (frame["log_loss"] < frame["constant_log_loss"]).all()
+    mean = (frame["loss"]).mean()  # every row weighs the same on average
+    assert abs(mean - fitted.manifest.metrics["total"]["log_loss"]) < 0.01
+    plain = streamtrain.fit(tables, columns(3840)).history
+    assert len(plain) == 1 and plain[0].rows == 3840
+
+
+def test_a_picture_of_the_history() -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
+    history = streamtrain.fit(EVEN, columns(3840), every_rounds=2, callbacks=[lambda moment: None]).history
+    upper, lower = history.plot("log_loss", "auc").axes
+    assert [line.get_label() for line in upper.lines] == ["log_loss", "constant_log_loss"]
+    assert upper.lines[0].get_xdata().tolist() == [768, 1536, 2304, 3072, 3840]
+    assert lower.lines[0].get_ydata().tolist() == history.frame()["auc"].tolist()
+    assert len(history.plot().axes) == 1
+    with pytest.raises(UserMistake, match=r"expected one of version, round, .* got 'los'"):
+        history.plot("los")
+
+
+def test_a_bar_is_shown_on_a_terminal_alone() -> None:
+    code = """import os, sys, streamtrain
+from tests.fitting.example import TABLES, columns
+streamtrain.fit(TABLES, columns(3000), progress=True)
+os.dup2(int(sys.argv[1]), 2)
+streamtrain.fit(TABLES, columns(3000), epochs=2, progress=True)
+"""
+    environment = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "COLUMNS": "100"}
+    drawn: list[bytes] = []
+
+    def read_all() -> None:
+        with contextlib.suppress(OSError):  # by which Linux tells that no program has the terminal open
+            while piece := os.read(screen, 4096):
+                drawn.append(piece)
+
+    screen, terminal = pty.openpty()
+    reader = threading.Thread(target=read_all)  # a terminal that nobody reads holds its writer
+    reader.start()
+    arguments = [sys.executable, "-P", "-c", code, str(terminal)]
+    try:
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, env=environment, timeout=120, pass_fds=[terminal]
+        )
+    finally:
+        os.close(terminal)
+        reader.join()
+        os.close(screen)
+    text = b"".join(drawn).decode()
+    assert done.returncode == 0 and done.stderr == "", done.stderr + text
+    assert "rows" in text and "/6000" in text
+
+
+CLASSES = {"role": "label", "classes": 3}
+JOB: dict[str, Any] = {"columns": {"x": {}, "y": CLASSES}, "model": {"loss": "softmax_cross_entropy"}}
+BINARY: dict[str, Any] = {"columns": {"x": {}, "y": {"role": "label"}}}
+
+
+class Begins:
+    def on_begin(self, job: Any) -> None:
+        raise AssertionError("it has begun")
+
+
+def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
+    return {"x": np.zeros(len(values)), "y": np.array(values, dtype)}
+
+
+@over(
+    ("job", "rows", "message"),
+    [
+        (JOB, labels(0, 2, 3, -1), "rows: y: expected a class from 0 to 2, got 3.0 in row 2, as in 2 of 4 rows; mend"),
+        (JOB, labels(4), "tell the job how many there are (classes = …)"),
+        (JOB, labels(0, 2, -1, dtype="i8"), "got -1 in row 2"),
+        (JOB, labels(0, 1.5), "got 1.5 in row 1"),
+        (JOB, labels(0, np.inf), "got inf in row 1"),
+        (BINARY, labels(0, 1, 2, dtype="u1"), "expected a class from 0 to 1, got 2 in row 2"),
+        (JOB, labels(), "expected at least one row, got none"),
+    ],
+)
+@over("frame", [False, True])
+def test_a_class_that_there_is_not_is_refused_before_anything_runs(
+    job: Any, rows: dict[str, Any], message: str, frame: bool
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    given = pandas.DataFrame(rows) if frame else rows
+    for train in (partial(fit, job), ParallelWrapper(job, workers=1).fit):
+        with pytest.raises(UserMistake) as found:
+            train(given, callbacks=[Begins()])
+        assert message in str(found.value)
+
+
+def test_missing_labels_and_names_are_left_to_the_column() -> None:
+    skipped = {"columns": {"x": {}, "y": {**CLASSES, "missing": "skip"}}, "model": JOB["model"]}
+    assert fit(skipped, labels(0, np.nan, 2)).manifest.rows_seen == 2
+    named = {"columns": {"x": {}, "y": {"role": "label", "classes": ["7", "8"]}}, "model": JOB["model"]}
+    assert fit(named, labels(7, 8, dtype="i8")).manifest.rows_seen == 2
+    assert fit(BINARY, {"x": np.zeros(2), "y": np.array([True, False])}).manifest.rows_seen == 2
+
+
+def test_rows_that_are_left_out_may_have_any_label() -> None:
+    filtered = {**BINARY, "records": {"where": "x <= 0.5"}}
+    assert fit(filtered, {"x": np.array([0.0, 1, 0]), "y": np.array([1, 7, 0])}).manifest.rows_seen == 2
+    skipped = {"columns": {"x": {"missing": "skip"}, "y": {"role": "label"}}}
+    assert fit(skipped, {"x": np.array([0.0, np.nan, 0]), "y": np.array([1, 7, 0])}).manifest.rows_seen == 2
+
+
+HELD_OUT = columns(2000, seed=9)
+
+
+def probabilities(model: Fitted, rows: Any) -> Any:
+    return np.array([answer["prediction"] for answer in model.predict(rows)])
+
+
+def log_loss(model: Fitted) -> float:
+    p, y, w = probabilities(model, HELD_OUT), HELD_OUT["y"], HELD_OUT["w"]
+    return float(-(w * np.log(np.where(y, p, 1 - p))).sum() / w.sum())
+
+
+def trained(rows: Any, job: Any = TABLES, /, **settings: Any) -> Any:
+    return EarlyStoppingTrainer(EarlyStopping(**settings), job, rows).fit()
+
+
+def test_it_ends_when_held_out_rows_are_no_longer_predicted_better() -> None:
+    """On few rows, of which it learns too much."""
+    fast = {**TABLES, "optimizer": {"name": "adam", "learning_rate": 0.05}}
+    found = trained(columns(200), fast, no_improvement=4, held_out=HELD_OUT, epochs=300)
+    assert found.reason == "no_improvement" and found.details.startswith("4 evaluations were not better than")
+    scores = [each.score for each in found.evaluations]
+    assert [each.epoch for each in found.evaluations] == list(range(1, len(scores) + 1)) and len(scores) < 300
+    assert found.best_score == min(scores) and scores.index(found.best_score) == len(scores) - 5
+    assert found.best_epoch == len(scores) - 4 and found.scores[found.best_version] == found.best_score
+    assert abs(log_loss(found.best_model) - found.best_score) < 1e-6
+    assert abs(log_loss(found.model) - scores[-1]) < 1e-6 and found.best_model.version < found.model.version
+    assert same_bits(found.best_model, streamtrain.fit(fast, columns(200), epochs=found.best_epoch))
+    assert found.model.stopped == f"no_improvement: {found.details}"
+
+
+@pytest.mark.parametrize(
+    ("score", "forms"),
+    [
+        ("log_loss", ["arrays", "rows", "file"]), ("auc", ["rows"]), ("accuracy", ["file"]),
+        *(pytest.param(score, ["arrays", "rows", "file"], marks=pytest.mark.full) for score in ("auc", "accuracy")),
+    ],
+)  # fmt: skip
+def test_the_score_of_held_out_rows_in_every_form(tmp_path: Path, score: str, forms: list[str]) -> None:
+    from sklearn.metrics import roc_auc_score  # slow to import
+
+    path = written(tmp_path / "held out.csv", dicts(HELD_OUT))
+    held_out = {"arrays": HELD_OUT, "rows": dicts(HELD_OUT), "file": path}
+    found = [trained(columns(600), epochs=2, score=score, held_out=held_out[form]) for form in forms]
+    assert len({each.best_score for each in found}) == 1 and found[0].reason == "epochs"
+    p, y, w = probabilities(found[0].best_model, HELD_OUT), HELD_OUT["y"], HELD_OUT["w"]
+    expected = {
+        "log_loss": log_loss(found[0].best_model),
+        "auc": roc_auc_score(y, p, sample_weight=w),
+        "accuracy": float((w * ((p >= 0.5) == y)).sum() / w.sum()),
+    }
+    assert abs(found[0].best_score - expected[score]) < (1e-3 if score == "auc" else 1e-6)
+
+
+def test_the_progressive_score_is_that_of_the_rows_since_the_evaluation_before() -> None:
+    given = columns(3000)
+    found = trained(given, epochs=4, every_epochs=2)
+    half = streamtrain.fit(TABLES, given, epochs=2).manifest.metrics["total"]["log_loss"]
+    whole = streamtrain.fit(TABLES, given, epochs=4).manifest.metrics["total"]["log_loss"]
+    first, second = (each.score for each in found.evaluations)
+    assert abs(first - half) < 1e-12 and abs(second - (2 * whole - half)) < 1e-12
+
+
+def test_the_score_of_a_number_is_its_rmse() -> None:
+    x = np.linspace(-1, 1, 1000)
+    job = {"columns": {"x": {}, "y": {"role": "label"}}, "model": {"loss": "mean_squared_error"}}
+    found = trained({"x": x, "y": 3 * x}, job, epochs=3, held_out={"x": x, "y": 3 * x})
+    error = probabilities(found.best_model, {"x": x}) - 3 * x
+    assert abs(found.best_score - math.sqrt((error**2).mean())) < 1e-6
+
+
+THIRD = SimpleNamespace(name="third", met=lambda seen: "enough" if len(seen) == 3 else "")
+OWN = {"conditions": [THIRD], "score": lambda model: model.manifest.rows_seen, "minimise": False}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"best_score": 0.9, "score": "auc"}, "best_score"),
+        ({"rows": 2500}, "rows"),
+        ({"epochs": 3}, "epochs"),
+        ({"time": "1ms"}, "time"),
+        ({"epochs": 9, "score": lambda model: math.nan if model.version > 3 else 1.0}, "invalid_score"),
+        (OWN, "third"),
+    ],
+)
+def test_why_it_ends(settings: dict[str, Any], reason: str) -> None:
+    found = trained(columns(1000), **settings)
+    assert found.reason == reason and found.details, found
+    assert settings is not OWN or (found.details, found.best_score, found.best_epoch) == ("enough", 3000, 3)
+
+
+def test_rows_that_come_once_end_it() -> None:
+    found = trained(iter(dicts(columns(1000))), no_improvement=50)
+    assert found.reason == "end_of_rows" and found.details == "1,000 rows are trained"
+
+
+def test_the_best_model_is_saved(tmp_path: Path) -> None:
+    found = trained(columns(200), no_improvement=2, held_out=HELD_OUT, epochs=300, save_to=tmp_path / "best")
+    loaded = Fitted.load(tmp_path / "best")
+    assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)
+    assert loaded.predict(HELD_OUT) == found.best_model.predict(HELD_OUT)
+    (model,) = (tmp_path / "best").glob("*.safetensors")
+    model.write_bytes(model.read_bytes()[:-1] + b"\x07")
+    with pytest.raises(SnapshotError, match="the digests differ"):
+        Fitted.load(tmp_path / "best")
+    with pytest.raises(UserMistake, match=r"nowhere.manifest.msgpack: cannot be read"):
+        Fitted.load(tmp_path / "nowhere")
+
+
+def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed before each of the names that it gives, and after both."""
+    before, after = (streamtrain.fit(TABLES, columns(200, seed)) for seed in (1, 2))
+    for writes in range(3):
+        folder, replaced = tmp_path / str(writes), []
+        before.save(folder)
+
+        def replace(*names: Any, most: int = writes, replaced: list[Any] = replaced) -> None:
+            if len(replaced) == most:
+                raise GeneratorExit  # which nobody catches
+            replaced.append(os.rename(*names))
+
+        with monkeypatch.context() as patch, suppress(GeneratorExit):
+            patch.setattr("os.replace", replace)
+            after.save(folder)
+        assert Fitted.load(folder).digest == (after if writes == 2 else before).digest, writes
+        assert len(list(folder.glob("*.safetensors"))) == (2 if writes == 1 else 1), writes
+        after.save(folder)
+        assert Fitted.load(folder).digest == after.digest and len(list(folder.iterdir())) == 2, writes
+
+
+@over(
+    ("settings", "message"),
+    [
+        ({}, "expected a condition that ends training: no_improvement, .* got none"),
+        ({"no_improvement": 0}, "no_improvement: expected a whole number from 1, got 0"),
+        ({"least_improvement": -1}, "least_improvement: expected a number from 0, got -1"),
+        ({"epochs": 1, "time": "soon"}, "time: expected a duration .* got 'soon'"),
+        ({"epochs": 1, "best_score": math.nan}, "best_score: expected a finite number, got nan"),
+        ({"epochs": 1, "best_score": "0.6"}, "best_score: expected a finite number, got '0.6'"),
+        ({"epochs": 1, "minimise": "no"}, "minimise: expected True, False or None, got 'no'"),
+        ({"epochs": 1, "invalid_score": "no"}, "invalid_score: expected True or False, got 'no'"),
+        ({"epochs": 1, "save_to": 3}, "save_to: expected a folder's path, got 3"),
+        ({"epochs": 1, "conditions": 3}, r"conditions: expected objects with name and met\(\), got int"),
+        ({"epochs": 1, "conditions": [3]}, r"conditions: expected objects with name and met\(\), got int"),
+        ({"epochs": 1, "score": "rmse"}, "score: expected one of log_loss, .* or a function of the model, got 'rmse'"),
+        ({"epochs": 1, "score": "calibration"}, "score: expected one of .* got 'calibration'"),
+        ({"epochs": 1, "held_out": [{"a": "x"}]}, "row 0 at .*expected number"),
+        ({"epochs": 1, "held_out": []}, "held_out: expected at least one row, got none"),
+        ({"epochs": 1, "held_out": HELD_OUT, "score": lambda model: 0}, "held_out: expected none beside a function"),
+        ({"epochs": 2, "score": lambda model: math.nan, "invalid_score": False}, "score that is finite, got nan, nan"),
+    ],
+)
+def test_mistakes_of_early_stopping(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((UserMistake, CheckFailed), match=message):
+        trained(columns(100), **settings)
+
+
+def test_what_is_no_early_stopping() -> None:
+    with pytest.raises(UserMistake, match="early_stopping: expected an EarlyStopping, got dict"):
+        EarlyStoppingTrainer({}, TABLES, columns(10))  # type: ignore[arg-type]
+
+
+def test_a_pytorch_module_is_scored_as_it_predicts(own_workers: None) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+
+    def net(inputs: Any) -> Any:
+        layers = (torch.nn.Linear(inputs.width, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.5))
+        return torch.nn.Sequential(*layers, torch.nn.Linear(8, inputs.outputs))
+
+    stopping = EarlyStopping(no_improvement=2, epochs=20, held_out=HELD_OUT)
+    found = EarlyStoppingTrainer(stopping, {**TABLES, "model": {}}, columns(2000), module=net).fit()
+    assert abs(log_loss(found.best_model) - found.best_score) < 1e-6
+
+
+def test_early_stopping_of_a_job_file_ends_no_fit() -> None:
+    job = with_train(early_stopping={"rows": 1})
+    assert same_bits(streamtrain.fit(job, columns(500)), streamtrain.fit(TABLES, columns(500)))

@@ -13,7 +13,7 @@ from streamtrain import EarlyStopping, EarlyStoppingTrainer, Job, ParallelWrappe
 from streamtrain.errors import UserMistake
 from tests.e2e.harness import LiveJob
 from tests.fitting.example import TABLES, columns, dicts, same_bits, with_train
-from tests.fitting.test_files import written
+from tests.fitting.test_fit import written
 
 
 def test_its_settings_stand_in_the_place_of_the_jobs() -> None:

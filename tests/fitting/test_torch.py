@@ -13,8 +13,7 @@ import pytest
 import streamtrain
 from streamtrain.compute.module_spec import COUNTERS
 from streamtrain.errors import StreamtrainError, UserMistake
-from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import Deaths, killing_a_worker, workers
+from tests.fitting.example import TABLES, Deaths, columns, dicts, killing_a_worker, same_bits, workers
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 nn = torch.nn

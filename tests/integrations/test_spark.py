@@ -30,7 +30,7 @@ from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 from streamtrain.topics.topic import job_topics
-from tests.e2e.answers import toml
+from tests.e2e.harness import toml
 
 pytestmark = pytest.mark.full
 

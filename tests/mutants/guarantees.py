@@ -270,7 +270,7 @@ BOUNDS_AND_BYTES = (
         "A manifest opens a file.",
         "streamtrain/job/documents.py",
         "    if folder is None:\n",
-        "columns/test_schema_jobs.py::test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings",
+        "columns/test_schema_frames.py::test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings",
         "    if folder is not None and False:\n",
     ),
     Guard(

@@ -23,7 +23,7 @@ from streamtrain.origins.files import FilesOrigin, check_read
 from streamtrain.origins.moves import begins, left_topic, move, told_files
 from streamtrain.topics.manifest import Position, Positions
 from tests.fitting.example import TABLES, columns, dicts
-from tests.fitting.test_files import written
+from tests.fitting.test_fit import written
 
 JOB = Job.from_tables(TABLES)
 ROWS = 3000

@@ -25,7 +25,7 @@ from streamtrain.cli.app import commands
 from streamtrain.compute import losses, optimizers
 from streamtrain.job import Job
 from streamtrain.registry import Registry, registries
-from tests.bench.learning_run import trained
+from tests.bench.bed import trained
 from tests.mutants.tree import Tree
 
 JOB = """

@@ -18,7 +18,7 @@ from streamtrain.compute.options import Word
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes, settings_table
 from streamtrain.job.mistakes import show_value
-from tests.bench.learning_run import trained
+from tests.bench.bed import trained
 
 LAYER = '''
 """Dense layers one after the other, each narrower than the one before."""

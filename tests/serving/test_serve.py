@@ -1,28 +1,40 @@
-"""`streamtrain serve` on a real Kafka: ready, swapped while it answers, refused, drained."""
+"""`streamtrain serve` on a real Kafka: ready, swapped while it answers, refused, drained; beside a trainer, under load
+for a while, while Kafka is away; limits of a connection in time."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
 import psutil
 import pytest
+from prediction_bench import Bench
+from prometheus_client.parser import text_string_to_metric_families
 from publisher import Publisher
 from served_http import ROW, Served, answered, job_file, serving
+from served_model import ServedModel
 from small_model import SmallModel
 from waiting import wait_for
 
 from streamtrain.cli import main
 from streamtrain.clients.live_model import LiveModel
+from streamtrain.errors import KafkaUnreachable
+from streamtrain.serving.config import HEAD_S, STALLED_S
+from streamtrain.serving.server import protocol
+from tests.e2e import commands, threaded
+from tests.e2e.harness import LiveJob, rows
 
 MODEL = SmallModel.make()
 NUMBER = SmallModel.make(loss="mean_squared_error")
@@ -362,3 +374,271 @@ def test_workers_share_a_port_and_show_the_figures_of_all(kafka: Any, tmp_path: 
         assert server.taken()["serve-0"]["cpu_seconds_total"] <= spent_s(named(server)["serve-0"])  # begun again
         assert server.figure(f"streamtrain_requests_total{of}") == asked  # what it had counted is not lost
         assert server.stop() == 0
+
+
+FLAT = 1.05  # memory of the last third, of the first's
+SLACK_BYTES = 8 << 20  # what an allocator keeps, which counts for little in a long run
+
+
+class Asking:
+    """Clients that ask one after the other until they are stopped; every answer must be whole."""
+
+    def __init__(self, server: Served, path: str, body: Any, pause_s: float, clients: int = 2) -> None:
+        self._server, self._path, self._body, self._pause_s = server, path, body, pause_s
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+        self.versions: set[int] = set()
+        self.answers, self.failures = 0, list[str]()
+
+    def _ask(self) -> None:
+        with httpx.Client(base_url=self._server.event["url"], timeout=60) as client:
+            while not self._stop.is_set():
+                try:
+                    answer = client.post(self._path, json=self._body)
+                    assert answer.status_code == 200, answer.text
+                    self.versions.add(answer.json()["version"])
+                    self.answers += 1
+                except Exception as error:
+                    self.failures.append(repr(error))
+                time.sleep(self._pause_s)
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        for thread in self._threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for thread in self._threads:
+                thread.join()
+
+
+def test_a_trainers_snapshots_are_served_as_they_come(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, prefix="served")
+    job.produce(2_000)
+    trainer = threaded.Run(job.path)
+    trainer.wait_event("published", rows=2_000)
+    row = {name: cell for name, cell in next(rows(1, seed=9)).items() if name != "y"}
+    with serving(job.path) as server:
+        server.wait_ready()
+        asking = Asking(server, f"/predict/{job.name}", row, 0.0)
+        with asking.going():
+            for part in range(1, 6):
+                seen = len(asking.versions)
+                job.produce(2_000, seed=part)
+                wait_for(lambda seen=seen: len(asking.versions) > seen)
+            assert trainer.drain() == 0
+            newest = job.newest().manifest.version
+            wait_for(lambda: newest in asking.versions)
+        assert asking.failures == [] and len(asking.versions) >= 5
+        with LiveModel(job.name, kafka.bootstrap) as model:
+            wait_for(lambda: model.version == newest)
+            assert server.post(f"/predict/{job.name}", row).json()["prediction"] == model.predict(row)["prediction"]
+        assert server.stop() == 0
+    job.verified()
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+def test_load_and_publications(kafka: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    seconds = request.config.getoption("--load-seconds")
+    name = kafka.fresh_name("served")
+    publisher = Publisher(kafka.bootstrap, name)
+    MODEL.put(publisher, 1)
+    with serving(job_file(tmp_path, name, kafka.bootstrap), options=("-q",)) as server:
+        server.wait_ready()
+        process, taken = psutil.Process(server.process.pid), list[int]()
+        one = Asking(server, f"/predict/{name}", ROW, 0.002)
+        many = Asking(server, f"/predict/{name}", [ROW] * 1_000, 0.02, clients=1)
+        with one.going(), many.going():
+            version, until_s = 1, time.monotonic() + seconds
+            while time.monotonic() < until_s:
+                begun_s = time.monotonic()
+                version += 1
+                MODEL.put(publisher, version)
+                wait_for(lambda version=version: max(one.versions, default=0) >= version)
+                taken.append(process.memory_info().rss)
+                time.sleep(max(0.0, begun_s + 1 - time.monotonic()))
+        assert one.failures + many.failures == []
+        assert one.answers > 0 and many.answers > 0 and max(one.versions) == version
+        _is_flat(taken)
+        assert server.stop() == 0
+
+
+def _is_flat(taken: list[int]) -> None:
+    """Medians, for one publication is under way at some of the looks. The first look is before all has been used."""
+    third = max(1, len(taken) // 3)
+    first, last = np.median(taken[1 : 1 + third]), np.median(taken[-third:])
+    assert last <= first * FLAT + SLACK_BYTES, taken
+
+
+def test_memory_that_grows_is_seen() -> None:
+    _is_flat([100 << 20] * 60)
+    with pytest.raises(AssertionError):
+        _is_flat([(100 << 20) + at * (3 << 20) for at in range(60)])
+
+
+uvicorn = pytest.importorskip("uvicorn")
+
+
+def transport_of(stalled: bool) -> Any:
+    """Keeps the bytes written, which nobody takes while it is `stalled`, and how it ended."""
+    made, written = Mock(spec=asyncio.Transport, stalled=stalled, ended=""), bytearray()
+    made.write.side_effect = written.extend
+    made.get_write_buffer_size.side_effect = lambda: len(written) if made.stalled else 0
+    made.close.side_effect = lambda: setattr(made, "ended", "closed")
+    made.abort.side_effect = lambda: setattr(made, "ended", "aborted")
+    made.is_closing.side_effect = lambda: bool(made.ended)
+    made.get_extra_info.side_effect = lambda name, default=None: default
+    return made
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    with asyncio.Runner() as runner:
+        yield runner.get_loop()
+
+
+def connection(transport: Any, loop: asyncio.AbstractEventLoop) -> Any:
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    settings = uvicorn.Config(never, log_config=None)
+    settings.load()
+    made = protocol()(settings, uvicorn.server.ServerState(), {}, loop)
+    made.connection_made(transport)
+    return made
+
+
+def test_an_answer_that_nobody_takes_is_let_go(loop: asyncio.AbstractEventLoop) -> None:
+    transport = transport_of(stalled=True)
+    made = connection(transport, loop)
+    made.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    transport.write(b"an answer")
+    made.look(1000.0)
+    made.look(1000.0 + STALLED_S)
+    assert transport.ended == ""
+    transport.stalled = False
+    made.look(1001.0 + STALLED_S)
+    transport.stalled = True
+    made.look(1002.0 + STALLED_S)  # it begins anew
+    assert transport.ended == ""
+    made.look(1003.0 + 2 * STALLED_S)
+    assert transport.ended == "aborted"
+
+
+def test_a_head_has_its_time_and_an_idle_connection_none_of_it(loop: asyncio.AbstractEventLoop) -> None:
+    transport = transport_of(stalled=False)
+    made = connection(transport, loop)
+    begun_s = made.waits_since_s
+    made.look(begun_s + HEAD_S)
+    assert transport.ended == ""
+    made.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    made.look(begun_s + 100 * HEAD_S)  # its answer takes as long as it takes
+    assert transport.ended == "" and made.waits_since_s is None
+    made.data_received(b"GET")
+    made.look(made.waits_since_s + HEAD_S + 1)
+    assert transport.ended == "closed"
+
+
+JOB = """
+name = "outage"
+[kafka]
+bootstrap.servers = "{bootstrap}"
+[columns]
+"{{a,b}}" = {{}}
+y = {{ role = "label" }}
+"""
+
+
+class Predicting:
+    """A running `streamtrain predict` with metrics."""
+
+    def __init__(self, path: Path) -> None:
+        self.log = path.with_suffix(".log")
+        with self.log.open("w") as errors:
+            arguments = ["predict", str(path), "--metrics-port", "0", "--log-format", "json"]
+            self.process = commands.start(arguments, errors, {})
+        self.port = wait_for(lambda: next((log["port"] for log in self.logs() if "port" in log), None))
+
+    def logs(self) -> list[Any]:
+        return [json.loads(line) for line in self.log.read_text().splitlines(True) if line.endswith("\n")]
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=60)
+
+    def is_ready(self) -> bool:
+        return self.get("/ready").status_code == 200
+
+    def values(self) -> Counter[str]:
+        found = Counter[str]()
+        for family in text_string_to_metric_families(self.get("/metrics").text):
+            for sample in family.samples:
+                found[sample.name] += sample.value
+        return found
+
+    def lag(self) -> float:
+        return self.values()["streamtrain_lag_offsets"]
+
+
+def test_all_go_on_with_what_they_have_and_with_newer_ones_then(private_kafka: Any, tmp_path: Path) -> None:
+    broker = private_kafka(data=tmp_path / "kafka")
+    path = tmp_path / "outage.toml"
+    path.write_text(JOB.format(bootstrap=broker.bootstrap))
+    bench = Bench(broker.bootstrap, "outage")
+    MODEL.put(Publisher(broker.bootstrap, "served"), 1)
+    predict = Predicting(path)
+    try:
+        becomes_ready(predict, bench)
+        with (
+            serving(job_file(tmp_path, "served", broker.bootstrap)) as server,
+            LiveModel("served", bootstrap=broker.bootstrap) as model,
+        ):
+            server.wait_ready()
+            model.wait_ready(240)
+            before = model.predict(ROW)
+
+            broker.kill()
+            wait_for(lambda: not predict.is_ready())
+            wait_for(lambda: not model.connected)
+            assert isinstance(model.error, KafkaUnreachable) and repr(model).endswith("no connection>")
+            model.wait_ready(0)  # it has one
+            assert model.predict(ROW) == before
+            wait_for(lambda: "expected an answer from Kafka" in server.log.read_text())
+            assert server.post("/predict/served", ROW).json()["version"] == 1
+            assert server.get("/v2/health/ready").status_code == 200
+
+            broker.start()
+            wait_for(predict.is_ready)
+            wait_for(lambda: model.connected)
+            assert model.error is None
+            MODEL.put(Publisher(broker.bootstrap, "served"), 2)
+            wait_for(lambda: model.version == 2)
+            assert model.predict(ROW) != before
+            wait_for(lambda: server.post("/predict/served", ROW).json()["version"] == 2)
+            assert server.stop() == 0
+        bench.ask({"a": 1, "b": 1}, "after")
+        bench.flush()
+        wait_for(lambda: predict.values()["streamtrain_requests_total"] == 11)
+        predict.process.send_signal(signal.SIGTERM)
+        assert predict.process.wait(240) == 0
+    finally:
+        predict.process.kill()
+
+
+def becomes_ready(predict: Predicting, bench: Bench) -> None:
+    """The predictor is ready with the first snapshot, and answers earlier requests."""
+    waiting = "waiting for the first snapshot of outage"
+    wait_for(lambda: any(log["message"].startswith(waiting) for log in predict.logs()))
+    assert not predict.is_ready()
+    for i in range(10):
+        bench.ask({"a": i, "b": 1} if i else "bad", str(i))
+    bench.flush()
+    wait_for(lambda: predict.lag() == 10)
+    ServedModel(bench.bootstrap, "outage").put()
+    wait_for(predict.is_ready)
+    wait_for(lambda: predict.values()["streamtrain_requests_total"] == 10)
+    wait_for(lambda: predict.lag() == 0)
+    found = predict.values()
+    assert (found["streamtrain_request_errors_total"], found["streamtrain_snapshot_version"]) == (1, 1)

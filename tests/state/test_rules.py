@@ -1,20 +1,108 @@
-"""Every rule of native/state/rules, its four parts against a slow meaning in NumPy, through real rounds."""
+"""How state is laid out, and how its rules average a round, against their meaning in plain Python, and those that go on
+from round to round by themselves."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 import vocabularies
 from looped import over
 
 from streamtrain import _native
+from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.ops.sketch import CELLS, EDGES, SIDE
+from streamtrain.compute.ops.vocabulary import Table, add_value, empty
+from streamtrain.compute.schedules.plateau import STANDING
 from streamtrain.compute.spec import DTYPES
-from tests.state.block_rounds import STEPS, Array, BlockRounds, Spec, Worker
+from streamtrain.compute.state import block_view, view, views
+from streamtrain.errors import UserMistake
+
+Array = np.ndarray[Any, Any]
+Spec = tuple[Any, ...]   # name, group, rule, shape, and if it is said how it is stored
+STEPS: Spec = (_native.OPTIMIZER_STEPS, "optimizer", "highest", (1,))
+NOTHING: Mapping[str, str] = {}   # says whose the rows of a block are
+SLOTS = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
+
+
+class Worker:
+    """One worker's memory, block by block, and the plan that writes what it is given into it."""
+
+    def __init__(self, arena: _native.Arena, layout: _native.StateLayout, index: int) -> None:
+        self.rounds = _native.Worker(arena, index)
+        state = view(self.rounds.state_address, layout.state_bytes)
+        base = view(self.rounds.base_address, layout.statistics_bytes)
+        self.state = {block.name: block_view(block, state, block.offset) for block in layout.blocks}
+        statistics = [block for block in layout.blocks if block.offset >= layout.learned_bytes]
+        self.base = {block.name: block_view(block, base, block.part_offset) for block in statistics}
+        self.plan = _native.ForeignPlan(1, 1, {"train": self._train}, lambda: None, lambda: None)
+        self._step = _native.StepBlock.at(self.plan.step.address)
+        self.values: Mapping[str, Array] = {}
+        self.weight = 0.0
+
+    def begin(self) -> None:
+        """The open round, of which no slot has come yet."""
+        assert self.rounds.run(self.plan, 0.01) == _native.WorkerStatus.WORKING
+
+    def _train(self, slot: int) -> None:
+        for name, value in self.values.items():
+            self.state[name][...] = value   # a statistics block's share lies in the state as well
+        self._step.weight_sum = self.weight
+
+
+class BlockRounds:
+    """`start` is a whole state by block; kept-per-worker blocks begin with it in every worker."""
+
+    def __init__(
+        self, blocks: Sequence[Spec], workers: int, start: Mapping[str, Array], rows_of: Mapping[str, str] = NOTHING
+    ) -> None:
+        specs = ((name, *rest, *[""] * (4 - len(rest)), rows_of.get(name, "")) for name, *rest in (*blocks, STEPS))
+        self.layout = _native.StateLayout.make([_native.StateBlockSpec(*spec) for spec in specs])
+        self.published = self.layout.published(workers)
+        self.arena = _native.Arena.create(
+            workers=workers, averaging_frequency=1, slot_count=2 * workers, slot_layout=SLOTS, state_layout=self.layout
+        )
+        weight = next(block for block in SLOTS.blocks if block.name == "weight").offset
+        for slot in range(2 * workers):
+            view(self.arena.slot_address(slot) + weight, 4).view(np.float32)[:] = 1
+        state = np.zeros(self.layout.state_bytes, np.uint8)
+        for name, value in start.items():
+            views(self.layout, state)[name][...] = value
+        self.layout.begin_lineage(state, workers, view(self.arena.mean_address(0), self.published.state_bytes))
+        self.ring, self.ingest = _native.CoordinatorEnd(self.arena), _native.IngestEnd(self.arena)
+        self.ring.begin(round=6, learning_rate=0.1)   # not a lineage's first, which has a pass of its own
+        self.ring.start()
+        self.workers = [Worker(self.arena, self.layout, index) for index in range(workers)]
+        self._round = 7
+
+    def train(self, values: Sequence[Mapping[str, Array]], weights: Sequence[float]) -> dict[str, Array]:
+        """One round; what is published of its mean. A worker of weight 0 has a batch without rows."""
+        first = (self._round - 7) * len(self.workers)
+        self.ingest.fill_round(round=self._round, first_slot=first, rows=[int(weight > 0) for weight in weights])
+        self._round += 1
+        for worker, given, weight in zip(self.workers, values, weights, strict=True):
+            worker.values, worker.weight = given, weight
+            worker.rounds.run_closed_round(worker.plan)
+        return self.mean()
+
+    def mean(self) -> dict[str, Array]:
+        """What is published of the newest mean."""
+        buffer, _ = self.ring.pin_newest()
+        return views(self.published, view(self.arena.mean_address(buffer), self.published.state_bytes).copy())
+
+    def begun(self, name: str, worker: int) -> Array:
+        """What a worker's vector has of a block at the start of the next round, by the newest mean."""
+        mean, shape = self.mean(), self.workers[worker].state[name].shape
+        if name in self.workers[worker].base:
+            return np.zeros(shape, self.workers[worker].base[name].dtype)
+        return mean.get(f"{name}@{worker}", mean.get(name)).reshape(shape)
+
 
 RULES = _native.state_rules()
 ROUNDS_OF = [(1, [2.0]), (2, [1.0, 0.3]), (3, [5.0, 0.0, 1e-3]), (5, [1.0, 2.0, 3.0, 4.0, 1e9])]   # workers, weights
@@ -308,3 +396,281 @@ def test_steps_count_from_the_base_on() -> None:
     assert run.train([{}, {}], [1.0, 0.0])[STEPS[0]] == [42]
     assert run.train([{}, {}], [0.0, 0.0])[STEPS[0]] == [42]
     assert run.train([{}, {}], [1.0, 1.0])[STEPS[0]] == [43]
+
+
+RATE, MOMENTUM = 0.9, 0.6
+SETTINGS: Spec = (_native.OUTER_SETTINGS, "optimizer", "sum", (2,))
+VELOCITY = _native.OUTER_VELOCITY
+CHOSEN = {SETTINGS[0]: np.array([RATE, MOMENTUM])}
+BLOCKS: list[Spec] = [
+    ("a", "parameters", "learned", (3, 5)), ("table", "parameters", "learned", (4, 2)),
+    (f"{VELOCITY}a", "optimizer", "outer", (3, 5)), SETTINGS,
+]  # fmt: skip
+
+
+def stepped(start: Array, mean: Array, velocity: Array) -> tuple[Array, Array]:
+    way = start.astype(np.float64) - mean
+    velocity = (MOMENTUM * velocity.astype(np.float64) + way).astype(np.float32)
+    return (start - RATE * (way + MOMENTUM * velocity.astype(np.float64))).astype(np.float32), velocity
+
+
+def test_it_goes_on_from_round_to_round() -> None:
+    random = np.random.default_rng(1)
+    start = {"a": random.normal(size=(3, 5)).astype(np.float32)}
+    run = BlockRounds(BLOCKS, 2, start | CHOSEN)
+    at, velocity = start["a"], np.zeros((3, 5), np.float32)
+    for _ in range(4):
+        given = [{name: random.normal(size=shape).astype(np.float32) for name, _, _, shape in BLOCKS[:2]}
+                 for _ in range(2)]   # fmt: skip
+        weights = [1.0, 3.0]
+        wide = [{name: value.astype(np.float64) for name, value in each.items()} for each in given]
+        mean = (0.25 * wide[0]["a"] + 0.75 * wide[1]["a"]).astype(np.float32)
+        at, velocity = stepped(at, mean, velocity)
+        found = run.train(given, weights)
+        assert found["a"].tobytes() == at.tobytes()
+        assert found[f"{VELOCITY}a"].tobytes() == velocity.tobytes()
+        table = (0.25 * wide[0]["table"] + 0.75 * wide[1]["table"]).astype(np.float32)
+        assert found["table"].tobytes() == table.tobytes()   # has no velocity: the mean
+    idle = run.train([{}, {}], [0.0, 0.0])
+    assert idle["a"].tobytes() == at.tobytes() and idle[f"{VELOCITY}a"].tobytes() == velocity.tobytes()
+
+
+@over("largest", [3e38, -3e38])
+def test_a_step_out_of_range_is_the_mean(largest: float) -> None:
+    run = BlockRounds(BLOCKS, 1, {"a": np.full((3, 5), -largest, np.float32)} | CHOSEN)
+    for _ in range(3):
+        found = run.train([{"a": np.full((3, 5), largest, np.float32)}], [1.0])
+        assert np.isfinite(found["a"]).all() and np.isfinite(found[f"{VELOCITY}a"]).all()
+    assert (found["a"] == np.float32(largest)).all()
+
+
+def test_of_one_worker_with_rate_1_and_no_momentum_it_is_what_the_worker_has() -> None:
+    run = BlockRounds(BLOCKS, 1, {SETTINGS[0]: np.array([1.0, 0.0])})
+    given = np.random.default_rng(2).normal(size=(3, 5)).astype(np.float32)
+    assert run.train([{"a": given}], [1.0])["a"].tobytes() == given.tobytes()
+
+
+NAME, OBJECTIVE = _native.SCHEDULE_STANDING, ("score.objective", "score", "sum", (2,))
+SCORED: list[Spec] = [
+    (NAME, "optimizer", "plateau", (len(STANDING),)), ("score.loss", "score", "sum", (4,)),
+    ("score.rows", "score", "sum", (1,), "i64"),
+]  # fmt: skip
+PLATEAU = {"threshold": 0.01, "factor": 0.5, "least": 0.1}
+
+
+def begun(blocks: list[Spec] = SCORED, workers: int = 1, **settings: float) -> BlockRounds:
+    found = dict.fromkeys(STANDING, 0.0) | {"left": 1.0, "every": 10, "patience": 1} | PLATEAU | settings
+    return BlockRounds(blocks, workers, {NAME: np.array([found[name] for name in STANDING])})
+
+
+def standing(mean: dict[str, Array]) -> dict[str, float]:
+    return dict(zip(STANDING, mean[NAME].tolist(), strict=True))
+
+
+def scored(loss: float, rows: int, weight: float = 2.0) -> dict[str, Array]:
+    """The share of a worker whose rows had that mean loss."""
+    return {"score.loss": np.array([loss * rows * weight, rows * weight, 0, 0]), "score.rows": np.array([rows])}
+
+
+def test_the_model_lays_it_out_as_the_rule_has_it() -> None:
+    plain = {"input": {"numbers": 2}, "loss": "mean_squared_error", "optimizer": {"name": "sgd"}}
+    settings = {"name": "plateau", "patience": 7, "factor": 0.25, "rows": 500, "threshold": 0.0, "least": 0.5}
+    model = Model({**plain, "schedule": settings})
+    found = standing({NAME: model.views(model.initial_state(1))[NAME]})
+    expected = {"left": 1.0, "every": 500, "patience": 7, "threshold": 0, "factor": 0.25, "least": 0.5}
+    assert {name: value for name, value in found.items() if value} == {k: v for k, v in expected.items() if v}
+    assert NAME not in [block.name for block in Model(plain).blocks]
+
+
+@over("workers", [1, 3])
+@over("patience", [1, 2, 4])
+def test_it_falls_as_pytorchs(workers: int, patience: int) -> None:
+    """Theirs waits for one evaluation more than it is told."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer, factor=0.5, patience=patience - 1, threshold=0.01, min_lr=0.1, eps=0.0)
+    random, falls = np.random.default_rng(patience), set()
+    run = begun(workers=workers, every=100, patience=patience)
+    for at in range(60):
+        loss = 2.0 ** -(min(at, 20) / 10) * random.uniform(0.97, 1.0)
+        found = standing(run.train([scored(loss, 120)] * workers, [1.0] * workers))
+        theirs.step(loss)
+        assert found["left"] == optimizer.param_groups[0]["lr"] and found["evaluations"] == at + 1
+        falls.add(found["left"])
+    assert min(falls) == 0.1 and len(falls) == 5
+
+
+def test_an_evaluation_is_of_the_rows_since_the_last() -> None:
+    run = begun(workers=2, every=1000)
+    for rows, loss, evaluations, left in ((300, 1.0, 0, 1), (150, 3.0, 0, 1), (100, 0.5, 1, 1), (499, 1.2, 1, 1),
+                                          (1, 9.0, 2, 1), (700, 1.6, 3, 0.5), (500, 1.0, 4, 0.5)):  # fmt: skip
+        found = standing(run.train([scored(loss, rows), scored(loss, rows, 2.0)], [1.0, 1.0]))
+        assert (found["evaluations"], found["left"]) == (evaluations, left), (rows, found)
+    assert found["best"] == 1.0 and found["rows"] == 4500
+    assert standing(run.train([{}, {}], [0.0, 0.0])) == found
+
+
+def test_a_rounds_rate_is_told_by_its_start() -> None:
+    """Asked for again where the round is begun again: by what was left when it began."""
+    run, asked = begun(), []
+
+    def rate_of(steps: int, left: float) -> float:
+        asked.append((steps, left))
+        return 0.1 * left
+
+    run.workers[0].rounds.follow(rate_of)
+    for loss in (1.0, 2.0, 0.5, 0.7):
+        run.train([scored(loss, 10)], [1.0])
+        run.workers[0].begin()
+    assert [left for _, left in dict.fromkeys(asked)] == [1, 1, 0.5, 0.5, 0.25]
+
+
+def test_what_is_minimised_is_what_counts() -> None:
+    """A weighted loss, not the log loss beside it."""
+    run = begun([*SCORED, OBJECTIVE])
+    for objective, left in ((4.0, 1.0), (5.0, 0.5), (3.0, 0.5)):
+        share = {**scored(1.0 / objective, 10), OBJECTIVE[0]: np.array([objective * 20, 0.0])}
+        assert standing(run.train([share], [1.0]))["left"] == left
+
+
+def test_rows_without_weight_and_scores_that_are_no_number_are_no_evaluation() -> None:
+    run = begun()
+    assert standing(run.train([scored(1.0, 10)], [1.0]))["evaluations"] == 1
+    assert standing(run.train([scored(1.0, 10, weight=0.0)], [1.0]))["evaluations"] == 1
+    found = standing(run.train([scored(0.5, 10)], [1.0]))
+    assert found["evaluations"] == 2 and found["best"] == 0.5 and found["left"] == 1
+
+
+def test_the_least_holds_and_never_raises() -> None:
+    run = begun(least=0.3)
+    found = [standing(run.train([scored(1.0, 10)], [1.0]))["left"] for _ in range(5)]
+    assert found == [1, 0.5, 0.3, 0.3, 0.3]
+
+
+CAPACITY = 3
+TABLES = {"table": "learned", "moments": "learned", "kept": "local"}
+OF_WORDS: list[Spec] = [(name, "g", rule, (CAPACITY + 1, 2)) for name, rule in [*TABLES.items(), ("other", "learned")]]
+
+
+@over("workers", [1, 3])
+def test_the_rows_of_what_is_forgotten_are_zero_in_every_block_that_is_its(workers: int) -> None:
+    known = empty(CAPACITY, admit=1, evict_ms=10)
+    for id_, newest_ms in ((1, 5), (2, 95), (3, 7)):
+        Table(known).put(id_, 1000 + id_, 4, newest_ms)
+    ones = {name: np.ones((CAPACITY + 1, 2), np.float32) for name, *_ in OF_WORDS}
+    blocks: list[Spec] = [*OF_WORDS, ("words", "g", "vocabulary", known.shape)]
+    run = BlockRounds(blocks, workers, {"words": known, **ones}, dict.fromkeys(TABLES, "words"))
+    share = empty(CAPACITY)
+    add_value(Table(share), Table(known), 77, 100)
+    idle = {"words": empty(CAPACITY)}
+    found = run.train([{**ones, "words": share}, *[{**ones, **idle}] * (workers - 1)], [1.0] * workers)
+    assert [entry[0] for entry in Table(found["words"]).entry[:CAPACITY].tolist()] == [77, 1002, 0]
+    for name, rule in TABLES.items():
+        for worker in range(workers):
+            its = found[f"{name}@{worker}"][0] if rule == "local" else found[name]
+            assert its.any(axis=1).tolist() == [True, False, True, False], name
+    assert found["other"].all()
+    again = run.train([{**ones, **idle}] * workers, [1.0] * workers)
+    assert all(again[name].all() for name, rule in TABLES.items() if rule == "learned")
+
+
+LAID_OUT = [(1,), (16,), (17, 1), (5, 13, 3), (0, 4), (2, 3, 4, 5), ()]
+LINE = _native.CACHE_LINE
+
+
+def every_rule(reverse: bool = False) -> list[tuple[str, str, str, tuple[int, ...], str]]:
+    """A block of every rule, shape and way to be stored, the parts mixed."""
+    blocks = [(f"{rule}{at}{dtype}", "g", rule, shape, dtype)
+              for at, shape in enumerate(LAID_OUT) for rule, dtypes in RULES.items() for dtype in (*dtypes, "")]
+    return blocks[::-1] if reverse else blocks
+
+
+def made(specs: list[Any]) -> _native.StateLayout:
+    return _native.StateLayout.make([_native.StateBlockSpec(*spec) for spec in specs])
+
+
+@over("reverse", [False, True])
+def test_blocks_lie_one_behind_the_other_the_learned_part_first(reverse: bool) -> None:
+    specs = every_rule(reverse)
+    layout = made(specs)
+    given = {name: (rule, shape, dtype) for name, _, rule, shape, dtype in specs}
+    end = 0
+    for block in layout.blocks:
+        rule, shape, dtype = given[block.name]
+        assert (block.rule, block.shape, block.dtype, block.group) == (rule, shape, dtype or RULES[rule][0], "g")
+        count = int(np.prod(shape, dtype=np.int64))
+        assert block.count == count
+        assert block.bytes == count * np.dtype(DTYPES[block.dtype]).itemsize
+        assert block.offset == end
+        in_statistics = block.offset >= layout.learned_bytes and rule not in learned_rules()
+        assert block.part_offset == block.offset - (layout.learned_bytes if in_statistics else 0)
+        end += -(-block.bytes // LINE) * LINE
+    assert layout.state_bytes == end == layout.learned_bytes + layout.statistics_bytes
+    names = [block.name for block in layout.blocks]
+    learned = [name for name, _, rule, *_ in specs if rule in learned_rules()]
+    assert names == learned + [name for name, *_ in specs if name not in learned]
+
+
+def learned_rules() -> set[str]:
+    """Returns the rules trained in place: a block of one alone leaves no statistics part."""
+    return {rule for rule in RULES if made([("x", "g", rule, (1,))]).statistics_bytes == 0}
+
+
+@over("workers", [1, 3])
+def test_a_mean_buffer_holds_a_state_and_then_what_each_worker_keeps(workers: int) -> None:
+    layout = made(every_rule())
+    published = layout.published(workers)
+    shared = [block for block in published.blocks if "@" not in block.name]
+    kept = [block for block in published.blocks if "@" in block.name]
+    assert published.blocks[: len(shared)] and [b.name for b in published.blocks] == [b.name for b in shared + kept]
+    offsets = {block.name: block.offset for block in layout.blocks}
+    assert all(block.offset == offsets[block.name] for block in shared)
+    local = [block for block in layout.blocks if block.name not in {block.name for block in shared}]
+    assert [block.name for block in kept] == [f"{b.name}@{worker}" for worker in range(workers) for b in local]
+    assert [block.shape for block in kept] == [(1, *block.shape) for _ in range(workers) for block in local]
+    end = layout.state_bytes
+    for block in kept:
+        assert block.offset == end
+        end += -(-block.bytes // LINE) * LINE
+    assert published.state_bytes == end
+
+
+def test_a_lineage_begins_with_the_state_in_every_place() -> None:
+    layout, workers = made(every_rule()), 3
+    state = np.random.default_rng(1).integers(0, 255, layout.state_bytes, np.uint8)
+    published = layout.published(workers)
+    mean = np.zeros(published.state_bytes, np.uint8)
+    layout.begin_lineage(state, workers, mean)
+    fresh = views(layout, state)
+    for name, block in views(published, mean).items():
+        assert block.tobytes() == fresh[name.partition("@")[0]].tobytes()
+    for wrong_state, wrong_mean in ((state[:-1].copy(), mean), (state, mean[:-1].copy()), (state, mean.repeat(2))):
+        with pytest.raises(UserMistake, match=r"a lineage's .*: expected \d+ bytes, got \d+"):
+            layout.begin_lineage(wrong_state, workers, wrong_mean)
+
+
+def test_a_process_that_attaches_finds_the_same_layout() -> None:
+    specs = [spec for spec in every_rule() if not spec[2].startswith("moments")]
+    layout = made(specs)
+    arena = _native.Arena.create(workers=2, averaging_frequency=1, slot_count=4, slot_layout=SLOTS, state_layout=layout)
+    there = _native.Arena.attach(os.dup(arena.descriptor))
+
+    def told(of: _native.StateLayout) -> list[tuple[object, ...]]:
+        return [(b.name, b.group, b.rule, b.dtype, b.shape, b.offset, b.part_offset) for b in of.blocks]
+
+    assert told(there.state_layout) == told(layout)
+    assert there.state_layout.published(2).state_bytes == layout.published(2).state_bytes
+
+
+def test_what_cannot_be_laid_out_is_refused() -> None:
+    with pytest.raises(UserMistake, match=rf"rule: expected one of {', '.join(sorted(RULES))}, got summ"):
+        made([("x", "g", "summ", (1,))])
+    with pytest.raises(UserMistake, match="state block x: dtype, by the rule sum: expected one of f64, i64, got f32"):
+        made([("x", "g", "sum", (1,), "f32")])
+    with pytest.raises(UserMistake, match="state block x: expected a name of its own"):
+        made([("x", "g", rule, (1,)) for rule in itertools.islice(RULES, 2)])
+    for name, shape, message in (("x", (1,) * 5, "too many axes: x"), ("x" * 96, (1,), "word is too long: xxx")):
+        layout = made([(name, "g", next(iter(RULES)), shape)])
+        with pytest.raises(ValueError, match=message):
+            _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=SLOTS, state_layout=layout)

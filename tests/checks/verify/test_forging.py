@@ -20,11 +20,21 @@ from streamtrain.checks.verify.verify import check_topics
 from streamtrain.kafka.clients import Message
 from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.topic import all_topics
-from tests.checks.verify.fields import Path, changed, paths, put, variants
-from tests.checks.verify.forger import Forger, copied, packed, unpacked
-from tests.checks.verify.forgeries import FORGERIES, forged, messages
-from tests.checks.verify.good_job import compacted, good_job, imported_job
-from tests.checks.verify.topics_in_memory import Written
+from tests.checks.verify.forger import (
+    FORGERIES,
+    Forger,
+    Path,
+    changed,
+    copied,
+    forged,
+    messages,
+    packed,
+    paths,
+    put,
+    unpacked,
+    variants,
+)
+from tests.checks.verify.topics_in_memory import Written, compacted, good_job, imported_job
 
 BARE_READINGS = 40  # what a check may cost, in bare readings of the same messages: half as many are measured
 SETTINGS = frozenset({"job_settings", "schema", "model_spec"})  # gone into once

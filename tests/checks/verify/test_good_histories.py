@@ -1,17 +1,44 @@
-"""Histories as they should be: every check passes, and what cannot be checked is said."""
+"""Histories as they should be: every check passes, and what cannot be checked is said; which check finds a forgery, and
+what it says; early stopping is counted again."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
-from streamtrain.checks.verify.report import Report
+from streamtrain.checks.verify.report import Check, Report
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.errors import CheckFailed
+from streamtrain.topics import shelves
+from streamtrain.topics.manifest import Payload
 from streamtrain.topics.shelves import is_manifest
-from tests.checks.verify.good_job import GoodJob, compacted, good_job, imported_job
-from tests.checks.verify.topics_in_memory import Partition
+from tests.checks.verify.forger import (
+    FORGERIES,
+    Forger,
+    Path,
+    copied,
+    edited,
+    forged,
+    messages,
+    paths,
+    put,
+    put_tables,
+    tables,
+    unpacked,
+)
+from tests.checks.verify.topics_in_memory import (
+    GoodJob,
+    Partition,
+    Written,
+    clean_job,
+    compacted,
+    good_job,
+    imported_job,
+)
 
 BOTH = pytest.mark.parametrize("later", [lambda made: made, compacted])
 
@@ -157,3 +184,190 @@ def test_damage_that_a_fresh_start_has_passed_over(damage: str) -> None:
 def test_no_snapshot_at_all() -> None:
     with pytest.raises(CheckFailed, match="no snapshot yet"):
         check_topics(GoodJob().written.topics())
+
+
+FOUND_BY = {
+    "the newest log is missing": ("lineage", "snapshot 16: no round log, and retention has not removed it"),
+    "the round log is made anew": ("lineage", "no round log, and retention has not removed it"),
+    "the first log of a restored lineage is missing": ("lineage", "its manifest says chain"),
+    "the first part of a log is missing": ("round log", "expected part 0 of a log, got part 1"),
+    "the second part of a log is missing": ("round log", "ends after part 0"),
+    "a log is there twice": ("lineage", "the round log of snapshot 2 comes after 16's"),
+    "the newest snapshot is gone": ("runs", "the topic goes to 15 only"),
+    "a dead letter of an unknown run": ("dead letters", "of run 77 round"),
+    "a dead letter of a round never published": ("dead letters", "which was never published"),
+    "a dead letter tells another reason": ("dead letters", "are dead for another reason"),
+    "a dead letter is there twice": ("dead letters", "tell of 1 rows that its round log does not"),
+    "the letter of a batch left out is missing": ("dead letters", "ranges of batches left out"),
+    "another topic id without a gap": ("lineage", "terms with topic_id {'another'}"),
+    "a record lies in a hole": ("records", "records of the records are"),
+    "a record has become another": ("records", "trained of the records are"),
+    "a prediction is committed twice": ("predictions", "was answered 2 times"),
+    "a prediction of version abc": ("predictions", "expected a whole number in header streamtrain-version"),
+}
+
+
+LOGS = [name for name in FORGERIES if " log" in name and not {"part", "position"} & set(name.split())]
+
+
+@pytest.fixture(scope="module")
+def later() -> Written:
+    return compacted(good_job()).written
+
+
+def found(written: Written, check: str) -> str:
+    report = check_topics(written.topics())
+    assert not report.ok
+    return "; ".join(next(each for each in report.checks if each.name == check).problems)
+
+
+@pytest.mark.parametrize("name", FOUND_BY)
+def test_the_check_that_is_for_it(later: Written, name: str) -> None:
+    check, words = FOUND_BY[name]
+    assert words in found(forged(later, name), check)
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("later", [lambda made: made, compacted])
+def test_a_log_without_dead_letters_and_predictions(later: Any, name: str) -> None:
+    """Nothing beside the fold can tell."""
+    made = later(clean_job()).written
+    assert check_topics(made.topics()).ok
+    report = check_topics(forged(made, name).topics())
+    assert not report.ok, "\n".join(report.lines())
+
+
+def test_ranges_that_overlap_within_a_log(later: Written) -> None:
+    def overlap(document: Any) -> None:
+        ranges, slots = tables(document)
+        ranges["from_offset"][np.flatnonzero(ranges["partition"] == 0)[1]] -= 1
+        put_tables(document, ranges, slots)
+
+    words = found(Forger(later, logs={14: overlap}).forged(), "tiling")
+    assert "snapshot 14 partition 0: a range ends at" in words
+
+
+@pytest.mark.parametrize(("part", "key"), [("model", shelves.model_key), ("trainer", shelves.trainer_key)])
+def test_a_number_that_is_not_finite(later: Written, part: str, key: Any) -> None:
+    """A number of parameters or of trainer state, under the right digests."""
+    other = copied(later)
+    snapshots = messages(other, "snapshots")
+    newest = unpacked(next(each.value for each in reversed(snapshots) if shelves.is_manifest(each.key)))
+    at = next(at for at, each in enumerate(snapshots) if each.key == key(newest["shelf"], 0))
+    tensors = safetensors.numpy.load(snapshots[at].value)
+    name = next(name for name, tensor in tensors.items() if tensor.dtype.kind == "f" and tensor.size)
+    tensors[name].flat[-1] = np.nan
+    snapshots[at] = snapshots[at]._replace(value=safetensors.numpy.save(tensors))
+    of = Payload.of(snapshots[at].value)
+
+    def mended(document: Any) -> None:
+        document[part] = {"size": of.size, "digest": of.digest, "chunks": b"".join(of.chunks)}
+
+    words = found(Forger(other, manifests={newest["version"]: mended}).forged(), "snapshots")
+    assert words == f"snapshot {newest['version']}: {name} holds a NaN or infinity"
+
+
+EARLY = """[train.early_stopping]
+no_improvement = 2
+rows = 1000
+time = "1h"
+epochs = 9
+"""
+SCORES = (0.5, 0.4, 0.45, 0.3, 0.35, 0.36)
+
+
+def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None) -> GoodJob:
+    made = GoodJob(clean=True)
+    made.use(early=settings)
+    scores = iter(enumerate(SCORES))
+    for start in ({}, {}, {"restore": 3}):
+        made.begin(**start)
+        for publication in range(2):
+            made.produce()
+            number, score = next(scores)
+            scored = {"window": {"rows": 5}, **({"held_out": {"log_loss": score}} if publication else {})}
+            closed = {"window": {"log_loss": score, "rows": 10_000 + number}}
+            made.train(scores=closed if held_out is None else scored, held_out=held_out, passes=publication)
+    return made
+
+
+def found_of(written: Written) -> Check | None:
+    return next((check for check in check_topics(written.topics()).checks if check.name == "early stopping"), None)
+
+
+BLOCK = ("metrics", "early_stopping")
+HELD_OUT = {"identity": "files:abc", "rows": 700}
+BY_FILES = EARLY + 'held_out = { files = ["held.csv"] }\n'
+CASES = {"windows": (EARLY, None), "rows held out": (BY_FILES, HELD_OUT)}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("held", [lambda made: made, compacted], ids=["whole", "later"])
+def test_what_a_trainer_tells_is_right(case: str, held: Any) -> None:
+    written = held(trained(*CASES[case])).written
+    report = check_topics(written.topics())
+    assert report.ok, "\n".join(report.lines())
+    check = found_of(written)
+    assert check is not None and check.span == "6 publications"
+
+
+def test_a_job_without_it_has_no_such_line() -> None:
+    assert found_of(trained("").written) is None
+
+
+WHERE = [("windows", 2), ("rows held out", 5), ("windows", 7)]
+ELSEWHERE = [("rows held out", 2), ("windows", 5), ("rows held out", 7)]
+
+
+@pytest.mark.parametrize(
+    ("case", "version"), [*WHERE, *(pytest.param(*each, marks=pytest.mark.full) for each in ELSEWHERE)]
+)
+def test_whatever_else_it_tells_is_found(case: str, version: int) -> None:
+    """Changes it in manifest and round log alike, so only the counts speak against it: in the first evaluation, in a
+    run that went on, and after a restore."""
+    written = trained(*CASES[case]).written
+    logs = [unpacked(each.value) for each in written.partitions["rounds"][0].messages]
+    ours = [path for log in logs if log["version"] == version for path in paths(log) if path[:2] == BLOCK]
+    assert ours
+    for path in ours:
+        check = found_of(edited(written, version, lambda document, path=path: put(document, path)))
+        assert check is not None and check.problems, f"not found: {path}"
+        assert all(f"snapshot {version}" in each or f"snapshot {version + 1}" in each for each in check.problems)
+
+
+def test_metrics_that_do_not_fit_the_settings_are_found() -> None:
+    for early, metrics in (("", {"early_stopping": {"epochs": 0}}), (EARLY, {})):
+        made = GoodJob(clean=True)
+        made.use(early=early)
+        made.begin()
+        for _ in range(2):
+            made.more()
+        version = max(made.located)
+
+        def edit(document: dict[str, Any], metrics: dict[str, Any] = metrics) -> None:
+            document["metrics"].pop("early_stopping", None)
+            document["metrics"] |= metrics
+
+        check = found_of(edited(made.written, version, edit))
+        assert check is not None and len(check.problems) == 1 and f"snapshot {version}: " in check.problems[0]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_figures_of_rows_held_out_stand_where_it_was_judged_and_nowhere_else(version: int) -> None:
+    def edit(document: dict[str, Any]) -> None:
+        if document["metrics"].pop("held_out", None) is None:
+            document["metrics"]["held_out"] = {"log_loss": 0.1}
+
+    check = found_of(edited(trained(*CASES["rows held out"]).written, version, edit))
+    assert check is not None and any("of rows held out" in each for each in check.problems)
+
+
+@pytest.mark.parametrize("value", [None, 1, "x", [], {}, {"epochs": {}}, {"epochs": b"1"}, {b"epochs": 1, "since": 0}])
+@pytest.mark.parametrize("at", [("early_stopping",), ("early_stopping", "held_out")])
+def test_what_is_of_another_type_is_a_finding_and_never_an_exception(at: Path, value: Any) -> None:
+    def edit(document: Any) -> None:
+        put(document, ("metrics", *at), lambda _: value)
+
+    written = trained(*CASES["rows held out"]).written
+    for forgery in ({"manifests": {2: edit}, "logs": {2: edit}}, {"manifests": {2: edit}}, {"logs": {2: edit}}):
+        assert not check_topics(Forger(written, **forgery).forged().topics()).ok

@@ -228,7 +228,7 @@ STREAMS = (
     Stream("classes", "kind", _made(20_000, _classes), PYTORCH),
     Stream("scales", "load", _made(20_000, _scales), {"PyTorch": 1.05}),
     Stream("forty", "kind", _made(20_000, _forty), PYTORCH),
-    Stream("ratings", "rating", _made(60_000, _ratings), ALL),
+    Stream("ratings", "rating", _made(20_000, _ratings), ALL),
     Stream("bananas", "target", _of_packages("river", "Bananas"), ALL),
     Stream("trump_approval", "target", _of_packages("river", "TrumpApproval"), ALL),
     Stream("breast_cancer", "target", _of_packages("sklearn", "breast_cancer"), ALL),

@@ -21,6 +21,7 @@ from streamtrain import _native
 from streamtrain.cli.commands import train
 from streamtrain.cli.session import Session
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.rejected import Rejecting
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, KafkaBroken, Replaced, TooManyOpenFiles, UserMistake
@@ -60,12 +61,15 @@ class Rows(Feed):
     def where(self, record: int, row: int) -> str:
         return f"row {row}"
 
+    def number(self, record: int, row: int) -> int:
+        return row
+
 
 class Kept(MemoryPublisher):
     """Remembers the rounds and the letters it was given."""
 
     def __init__(self) -> None:
-        super().__init__(Rows(Job.from_tables(TABLES)), Watching(Callbacks(()), None, None, None))
+        super().__init__(Rows(Job.from_tables(TABLES), Rejecting()), Watching(Callbacks(()), None, None, None))
         self.rounds: list[int] = []
         self.letters = 0
 

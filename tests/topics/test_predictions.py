@@ -43,7 +43,7 @@ def test_golden_answers() -> None:
         body
         for scorer, requests in (
             (number, [b"[0.83]", b"[[0.1],[1e-9],[16777216],[1e16],[-0.0],[1e-45]]", b"[]"]),
-            (number, [b'{"a":"bad"}', b'[[1],[null],[2],{"a":[]},7,[3],[', b"{", b"", None]),
+            (number, [b'{"a":"n/a"}', b'[[1],[null],[2],{"a":[]},7,[3],[', b"{", b"", None]),
             (named, [b"[0.75,0.25]", b'[[0.1,0.9],{"a":1},[0.5,0.5]]', b'{"a":[1,"\\"\\u00e9"],"b":[0,0]}']),
             (echo_scorer(TWO, []), [b"[0.25,0.75]"]),
         )
@@ -223,7 +223,7 @@ LETTER = DeadLetter(
     partition=3,
     offset=81_122,
     rows=(
-        DeadRange(7, 8, "$[7].dep_delay", 'expected number, got "bad"'),
+        DeadRange(7, 8, "$[7].dep_delay", 'expected number, got "n/a"'),
         DeadRange(9, 10, "$[9].carrier", "expected text, got 7 für alle"),
     ),
     run=4,

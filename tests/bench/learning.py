@@ -76,7 +76,8 @@ def pytorch(job: Job, data: Decoded, seed: int, batch_rows: int = RIVAL_BATCH_RO
     for layer in job.model.layers:
         layers += [torch.nn.Linear(width, layer["dense"]), torch.nn.ReLU()]
         width = layer["dense"]
-    network = torch.nn.Sequential(*layers, torch.nn.Linear(width, len(job.schema.class_names) if kind == "class" else 1))
+    outputs = len(job.schema.class_names) if kind == "class" else 1
+    network = torch.nn.Sequential(*layers, torch.nn.Linear(width, outputs))
     losses = {
         "binary": lambda z, y: torch.nn.functional.binary_cross_entropy_with_logits(z[:, 0], y.float()),
         "class": lambda z, y: torch.nn.functional.cross_entropy(z, y.long()),

@@ -289,7 +289,7 @@ GROUP = ["send_offsets_to_transaction=1", *(f"commit={call}!" for call in (1, 2,
 
 @pytest.mark.parametrize(
     "faults",
-    [[LOST_COMMITS[0], *GROUP], *(pytest.param([each], marks=pytest.mark.full) for each in LOST_COMMITS),
+    [[LOST_COMMITS[1], *GROUP], *(pytest.param([each], marks=pytest.mark.full) for each in LOST_COMMITS),
      pytest.param(GROUP[:1], marks=pytest.mark.full), pytest.param(GROUP[1:], marks=pytest.mark.full)],
     ids=",".join,
 )  # fmt: skip

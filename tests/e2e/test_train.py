@@ -398,7 +398,7 @@ def test_files_are_checked_and_trained_without_a_topic(kafka: Any, tmp_path: Pat
     assert told["files"][0]["text"] == f"2 files, {ROWS:,} rows"
     assert "1,000 rows of files: 999 trained, 1 dead" in told["records"][0]["text"]
     assert "x1: expected number" in told["records"][1]["text"]
-    events = job.train(*given, "--max-rows", "5003", failpoints="ingest.consumed=3")
+    events = job.train(*given, "--max-rows", "5003", failpoints="ingest.after_slot=40")
     assert "restarting" in [event["event"] for event in events] and events[-1]["rows"] == 5003
     assert checked(job, files)["trained"] == 5003
     code, told = found()

@@ -63,7 +63,7 @@ class Value:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether some of its columns come from the batch as they are."""
+        """Returns whether some columns are the batch's own numbers, which nothing learns."""
         return not self.learns or self.learned is not None
 
     @property

@@ -24,6 +24,7 @@ class SparseTextEncoder : public RecordEncoder {
         }
         out.clear();
         for (u64 i = 0; i < rows.count; ++i) {
+            const u64 start = out.size();
             write_head({word(table, label, rows[i]), word(table, weight, rows[i]), word(table, tag, rows[i])}, out);
             if (wide.empty()) write_namespace("", out);
             for (const u32 column : wide) {
@@ -32,6 +33,7 @@ class SparseTextEncoder : public RecordEncoder {
                 Pairs to{{out, table, static_cast<i32>(column), rows[i]}, shift};
                 table.read(column, rows[i], to);
             }
+            if (out.size() == start) out += ' ';   // a line that holds nothing is no row
             out += '\n';
         }
     }

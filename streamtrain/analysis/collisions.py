@@ -35,7 +35,7 @@ class Frequent:
 
 
 class Collisions(NamedTuple):
-    """Of one column: how many frequent values share a bucket with another one, and their share of the rows."""
+    """The frequent values of a column that share a bucket with another one: how many, and their share of the rows."""
 
     values: int
     frequent: int
@@ -53,7 +53,7 @@ class Collisions(NamedTuple):
         return cls(int(shared.sum()), len(values), share, buckets)
 
     def warning(self, column: str) -> str:
-        """What is lost, and what to do."""
+        """Returns what the model cannot tell apart, and the remedy."""
         return (
             f"{column}: {self.values} of {self.frequent} frequent values share a bucket with another one, "
             f"{self.share:.0%} of the rows; give it a vocabulary, or more than {self.buckets:,} buckets"

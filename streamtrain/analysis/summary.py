@@ -102,7 +102,7 @@ class Summary:
 
 
 class ColumnSummary:
-    """Of one column: number, text, time or list. `buckets`: of one whose values are hashed."""
+    """The summary of a column of numbers, texts, times or lists. `buckets`: how many its hashes have, if any."""
 
     def __init__(self, holds: str, buckets: int | None = None) -> None:
         self.holds, self.buckets = holds, buckets

@@ -158,8 +158,10 @@ def _depth(value: Any) -> int:
 
 
 def is_row(value: Any, names: Names) -> bool:
-    """Whether an iterator that gives this first gives rows, and not many at a time. A dict with an array and a single
-    value is a row, a cell of which is an array."""
+    """Returns whether an iterator that gives this first gives rows, and not many at a time.
+
+    A dict with an array and a single value is a row, a cell of which is an array.
+    """
     if not isinstance(value, Mapping):
         return not any(hasattr(value, name) for name in ("collect_schema", "columns", "column_names"))
     cells = (cell for name, cell in value.items() if name in names.columns and name not in names.lists)

@@ -12,7 +12,7 @@ _WORDS = frozenset(_native.MISSING_WORDS)
 
 
 def is_missing(cell: Any, more: Sequence[str] = ()) -> bool:
-    """Whether it is a text that stands for a missing value. Spaces around it do not count, nor do spaces alone."""
+    """Returns whether a cell is a word for a missing value, with or without spaces around it, or nothing but spaces."""
     if not isinstance(cell, str):
         return False
     word = cell.strip(" ")

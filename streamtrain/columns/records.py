@@ -72,7 +72,7 @@ def rows_of(given: Record | Rejected) -> int:
 
 
 class _Call(NamedTuple):
-    """What a call of blocks() asks for. `source`: the file that its rows are of; `alone`: they are one dict."""
+    """The arguments of a call of blocks(). `source`: the file that its rows are of; `alone`: they are one dict."""
 
     key: bytes | None = None
     own_keys: bool = False
@@ -83,7 +83,7 @@ class _Call(NamedTuple):
     by_name: bool = False  # cells stand at their columns' names, not at their paths
 
     def where(self, row: int) -> str:
-        """What people call a row, by its number in the call."""
+        """Returns the place of a row for messages, by its number in the call."""
         if self.source is not None:
             return self.source.where(row)
         return "row" if self.alone and not self.by_name else f"row {row}"
@@ -195,8 +195,7 @@ class Records:
 
     @staticmethod
     def _is_structure(error: ValueError, block: Block, row: int) -> bool:
-        """Whether a mistake is one of the lines of a text, and not of a cell: a quote that is not closed may hold many
-        rows."""
+        """Returns whether a mistake is of a text's lines, not of a cell: an open quote may hold many rows."""
         if not isinstance(block, CsvText):
             return False
         return not error.args[1] or block.text.count(b"\n", block.bytes_before(row), block.bytes_before(row + 1)) > 1

@@ -95,7 +95,7 @@ class Source:
 
 
 def not_utf8(error: UnicodeDecodeError) -> str:
-    """What is told of a text that is not UTF-8."""
+    """Returns the message for a text that is not UTF-8."""
     return f"expected UTF-8 text: {error}; {CONVERT}"
 
 

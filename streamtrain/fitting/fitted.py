@@ -60,7 +60,7 @@ class Fitted(Snapshot):
 
     @classmethod
     def load(cls, folder: str | Path, *, module: Any = None) -> Fitted:
-        """What save() has written; `module` as for LiveModel. Its history is empty, and `rejected`.
+        """Reads what save() has written; `module` as for LiveModel. Its history is empty, and `rejected`.
 
         UserMistake where the files cannot be read, SnapshotError where they are none, or not of each other.
         """

@@ -20,7 +20,7 @@ from streamtrain.columns.formats import Format, format_names, mistakes, parse, r
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.records import Records
-from streamtrain.columns.rows import record_rows
+from streamtrain.columns.rows import record_rows, row_counter
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.vw_hash import vw_seed
 from streamtrain.errors import UserMistake
@@ -94,6 +94,18 @@ def test_rows_are_written_and_read_again(form: str) -> None:
         assert slot.views["label"][:3, 0].tolist() == [1, 0, 1]
     with pytest.raises(UserMistake):
         list(Records(schema, form, "rows", 9, 1 << 20).blocks([{"wide": [["a b", 1]], "late": 1}], None, False))
+
+
+@over("form", LINES)
+def test_a_row_without_label_and_pairs_is_a_row(form: str) -> None:
+    """Only this sees a row that is written as an empty line: it would be neither trained nor a dead letter."""
+    columns = {"wide": {**SPARSE, "buckets": 1 << 18, "missing": 0}, "late": {"role": "label"}}
+    schema = Schema.from_columns(columns, "mean_squared_error")
+    rows = [{"wide": None, "late": label} for label in (0.5, None, float("nan"), "n/a", 2)]
+    ((made,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(rows, None, False)
+    for record in (made.value, record_format(form).encode_rows(schema, rows)):
+        tally = row_counter(schema, form).count([record])
+        assert (tally.trained, tally.dead) == (2, 3), record
 
 
 def vw_lines() -> list[str]:

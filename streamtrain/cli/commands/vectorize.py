@@ -83,7 +83,7 @@ def vectorize(
 
 
 class Files(NamedTuple):
-    """What is read and what is written."""
+    """The input files and their form, how many rows to read, and the output."""
 
     input: list[str]
     output: str

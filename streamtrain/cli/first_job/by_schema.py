@@ -41,7 +41,7 @@ def decide_by_schema(source: str, fields: Sequence[Field], labels: Sequence[str]
 
 
 def _of_changes(fields: Sequence[Field]) -> tuple[Sequence[Field], str]:
-    """Of change events, as Debezium has them, the fields of the row after the change and that of the operation."""
+    """Returns the fields of a change event's row after the change, as Debezium names them, and the operation's name."""
     for above in ((), ("payload",)):
         envelope = {each.path[len(above)] for each in fields if each.path[:-1] and each.path[: len(above)] == above}
         at, operation = len(above), next((each for each in fields if each.path == (*above, "op")), None)

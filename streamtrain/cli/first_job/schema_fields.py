@@ -140,7 +140,7 @@ def _json_type(whole: Mapping[str, Any], given: Any) -> tuple[Mapping[str, Any],
 
 
 def _at(whole: Mapping[str, Any], reference: str) -> dict[str, Any]:
-    """What a reference within the schema leads to; {} of another one."""
+    """Returns the schema that a local reference names; {} for any other reference."""
     found: Any = whole
     for step in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ("",):
         found = found.get(step) if isinstance(found, dict) else None

@@ -21,7 +21,7 @@ _MARK = re.compile(r"[^0-9eE+\- \u00a0\u202f]")  # something but digits and spac
 
 
 class Written(NamedTuple):
-    """What a column's texts are. `parse` is the setting that reads them, `values` are the cells as they are read."""
+    """A way to write numbers or booleans as texts. `parse` is the setting that reads them, `values` the cells."""
 
     parse: str
     values: list[Any]
@@ -55,7 +55,7 @@ def written_as(cells: Sequence[Any], commas: bool) -> Written | None:
 
 
 def written_reason(written: Written) -> str:
-    """What the table of columns says of such texts."""
+    """Returns the reason for the table of columns."""
     if written.parse == BOOL:
         return "true or false"
     what = "amounts" if written.parse == AMOUNT else "numbers with a decimal comma"

@@ -103,7 +103,8 @@ def encode_rows(schema: Schema, rows: Sequence[Any], line: Callable[..., str]) -
             (column.namespaces[0] if column.namespaces else None, _pairs(cell_at(row, schema.paths.get(name, (name,)))))
             for name, column in wide.items()
         ]
-        made.append(line(*(cell.get(part, "") for part in (LABEL, WEIGHT, TAG)), parts) + "\n")
+        written = line(*(cell.get(part, "") for part in (LABEL, WEIGHT, TAG)), parts)
+        made.append((written or " ") + "\n")  # a line that holds nothing is no row
     return "".join(made).encode()
 
 

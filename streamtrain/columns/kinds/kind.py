@@ -187,7 +187,7 @@ class Kind(Generic[S]):
         return False
 
     def has_missing_words(self, column: S) -> bool:
-        """Whether the usual words for a missing value, such as NA, are missing cells of it, and not texts."""
+        """Returns whether a word such as NA is a missing cell of the column, and not a text."""
         return False
 
     def takes_bytes(self, column: S) -> bool:

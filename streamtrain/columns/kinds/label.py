@@ -193,7 +193,7 @@ class Label(Kind[Options]):
 
 
 def _parse_problem(column: Options, kind: str) -> str | None:
-    """What is wrong with how a label of classes is parsed."""
+    """Returns what is wrong with the `parse` of a label of classes, or None."""
     if column.parse == BOOL:
         fits = set(column.names) == {"true", "false"} or (kind == "binary" and not column.names)
         wanted = 'classes = ["false", "true"], or none of a label of 0 and 1'

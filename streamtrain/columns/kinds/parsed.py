@@ -43,7 +43,7 @@ def number_problems(column: Parsed) -> Iterator[str]:
 
 
 def one_text_problems(column: Parsed) -> Iterator[str]:
-    """What is wrong with how a category is parsed."""
+    """Yields what is wrong with the `parse` of a category."""
     if column.parse is not None and column.parse not in ONE_TEXT:
         yield f'parse: expected one of {", ".join(ONE_TEXT)} for a category, got "{column.parse}"'
 
@@ -113,12 +113,12 @@ def one_text(column: Parsed, cell: Cell) -> Cell:
 
 
 def is_boolean_word(text: str) -> bool:
-    """Whether a text is a word for true or false, and no number."""
+    """Returns whether a text is a word for true or false, and no number."""
     return text.isascii() and text.strip(" ").lower() in (*_TRUE, *_FALSE)
 
 
 def is_value(text: str) -> bool:
-    """Whether a text is a number, as any column writes it, or a word for true or false."""
+    """Returns whether a text is a number, as any column writes it, or a word for true or false."""
     return is_boolean_word(text) or any(plain(text, point) is not None for point in (".", ","))
 
 

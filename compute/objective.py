@@ -37,7 +37,7 @@ class _Part:
 
 class Objective:
     """The mean loss of the rows of `slots`, by their weights, and l2 p^2 / 2 of the optimizer's settings; with its
-    gradient. l1 is told apart, for it has none at 0.
+    gradient.
 
     The parameters of `state`, the model's whole one, are those that were asked for last. Sums over slots are double, in
     their order: the same bits in every run and on every instruction set.
@@ -60,7 +60,6 @@ class Objective:
         self._parts = _parts(model, program, self._plan.work_address, model.views(state))
         settings = optimizers.by_group(model.parsed.optimizer, model.parsed.optimizer_settings)
         self._l2 = {group: its["l2"] for group, its in settings.items()}
-        self._l1 = {group: its["l1"] for group, its in settings.items()}
         self._weight = 0.0
         for slot in self._slots:
             self._plan.objective(slot.ctypes.data)
@@ -74,27 +73,9 @@ class Objective:
         last = self._parts[-1]
         return last.first + last.state.size
 
-    @property
-    def batches(self) -> int:
-        """Slots, each of which has a function of its own."""
-        return len(self._slots)
-
     def start(self) -> Vector:
         """The parameters as the state has them."""
         return np.concatenate([part.state.reshape(-1) for part in self._parts]).astype(np.float64)
-
-    @property
-    def l1(self) -> Vector:
-        """What each |p| is multiplied by."""
-        return np.concatenate([np.full(part.state.size, self._l1[part.group]) for part in self._parts])
-
-    def __call__(self, x: Vector) -> tuple[float, Vector]:
-        """Value and gradient at x, rounded to float32."""
-        return self._over(self._slots, x, self._weight)
-
-    def of_batch(self, at: int, x: Vector) -> tuple[float, Vector]:
-        """The same of the rows of one slot, by the weights of which the mean of all slots is the whole."""
-        return self._over([self._slots[at]], x, self._weight / len(self._slots))
 
     def take(self, x: Vector) -> None:
         """Into the state."""
@@ -102,16 +83,17 @@ class Objective:
             with np.errstate(over="ignore"):   # too large for float32 is infinite there
                 part.state.reshape(-1)[:] = x[part.place]
 
-    def _over(self, slots: Sequence[Array], x: Vector, weight: float) -> tuple[float, Vector]:
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        """Returns value and gradient at x, rounded to float32."""
         self.take(x)
         for part in self._parts:
             part.total[:] = 0
         loss = 0.0
-        for slot in slots:
+        for slot in self._slots:
             self._plan.objective(slot.ctypes.data)
             loss += self._plan.step.loss_sum
-        loss /= weight
-        gradient = np.concatenate([part.total for part in self._parts]) / weight
+        loss /= self._weight
+        gradient = np.concatenate([part.total for part in self._parts]) / self._weight
         for part in self._parts:
             if l2 := self._l2[part.group]:
                 own = x[part.place]
@@ -127,6 +109,12 @@ def check_model(model: Model) -> None:
             "a PyTorch module: expected a network of layers, of which a whole window has one gradient, got a module; "
             "torch.optim.LBFGS is for those, or `fit`"
         )
+    for group, its in optimizers.by_group(model.parsed.optimizer, model.parsed.optimizer_settings).items():
+        if its["l1"]:
+            raise UserMistake(
+                f"optimizer: expected l1 = 0 for {group}, for |p| has no gradient at 0, got {its['l1']:g}; use l2, or "
+                "`fit`, which takes an l1"
+            )
     builder, _ = model.built(1)
     if builder.averages:
         raise UserMistake(

@@ -19,5 +19,4 @@ NB_MODULE(_native, m) {
     st::bind_encode(m);
     st::bind_predict(m);
     st::bind_row_scorer(m);
-    st::bind_repack(m);
 }

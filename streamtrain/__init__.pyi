@@ -7,10 +7,6 @@ from streamtrain.clients.published import RunEnded as RunEnded
 from streamtrain.clients.snapshot import Snapshot as Snapshot
 from streamtrain.clients.snapshots import follow_snapshots as follow_snapshots
 from streamtrain.clients.writer import RecordWriter as RecordWriter
-from streamtrain.compute.minimizers import Iteration as Iteration
-from streamtrain.compute.minimizers import Minimum as Minimum
-from streamtrain.compute.minimizers import maximize as maximize
-from streamtrain.compute.minimizers import minimize as minimize
 from streamtrain.errors import CheckFailed as CheckFailed
 from streamtrain.errors import KafkaBroken as KafkaBroken
 from streamtrain.errors import KafkaDenied as KafkaDenied

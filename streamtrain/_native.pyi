@@ -486,9 +486,6 @@ class KafkaConsumer(_KafkaClient):
     def seek(self, offsets: _Offsets, timeout_ms: int) -> None: ...
     def position(self, partitions: list[int]) -> _Offsets: ...
     def committed(self, partitions: list[int], timeout_ms: int) -> _Offsets: ...
-    def set_identity(self, id: str) -> None:
-        """Offsets committed with another text beside them count for nothing from now on."""
-
     def rewind_to_committed(self, otherwise: int, timeout_ms: int) -> None: ...
     def commit(self, offsets: _Offsets) -> None: ...
     def is_deaf(self, timeout_ms: int) -> bool: ...
@@ -544,47 +541,6 @@ class KafkaEnding(enum.Enum):
 class KafkaTransactionEnd:
     ending: KafkaEnding
     why: KafkaOutcome
-
-class RepackUntil(enum.Enum):
-    """What Repacker.decode() has ended at: all is decoded; what was read is to be written; a schema is waited for."""
-
-    TAKEN = 0
-    DUE = 1
-    WAITS = 2
-
-class Repacker:
-    """A topic's records as packed records of another topic. One thread."""
-
-    positions: _Offsets
-    waiting: int  # records decoded and not done()
-
-    def __init__(
-        self,
-        format: _Format,
-        columns: list[dict[str, Any]],
-        transforms: dict[str, Any] | None,
-        layout: SlotLayout,
-        constants: dict[str, float],
-        table_columns: list[dict[str, Any]],
-        packed: _Format,
-        source: str,
-        to: str,
-        key_column: int,
-        pack: int,
-        most_bytes: int,
-    ) -> None: ...
-    def start(self, source: Source, offsets: _Offsets) -> None: ...
-    def take(self, source: Source, wait_ms: int) -> int:
-        """Records, when those taken before are decoded. Raises KafkaFailure where none will come."""
-
-    def decode(self, source: Source, most_records: int, most_bytes: int) -> RepackUntil: ...
-    def write(self, producer: KafkaTransactionalProducer, partitions: int) -> int:
-        """Into the open transaction; 0, or the code of a record that could not be queued."""
-
-    def done(self) -> None:
-        """What was written is committed."""
-
-    def told(self) -> dict[str, Any]: ...
 
 class KafkaTransactionalProducer(_KafkaProducing):
     """Makes transactions by the rules of native/kafka/transaction.h."""

@@ -174,12 +174,12 @@ def test_every_process_role_takes_a_plain_config(name: str) -> None:
 
 ERRORS = {name for name, error in inspect.getmembers(errors, inspect.isclass) if error.__module__ == errors.__name__}
 TYPES = (
-    "Answer", "EarlyStopped", "Fitted", "FittedWindow", "HeadsAnswer", "Iteration", "Minimum", "ModelAnswer", "Moment",
+    "Answer", "EarlyStopped", "Fitted", "FittedWindow", "HeadsAnswer", "ModelAnswer", "Moment",
     "Published", "RowAnswer", "RowError", "RunEnded", "Snapshot",
 )  # fmt: skip
 CALLS = (
     "EarlyStopping", "EarlyStoppingParallelTrainer", "EarlyStoppingTrainer", "Job", "LiveModel", "ParallelWrapper",
-    "RecordWriter", "fit", "fit_window", "follow_snapshots", "history", "maximize", "minimize", "read_predictions",
+    "RecordWriter", "fit", "fit_window", "follow_snapshots", "history", "read_predictions",
 )  # fmt: skip
 EXPORTS = (*CALLS, *TYPES, *sorted(ERRORS))
 

@@ -54,7 +54,6 @@ void bind_batch_filler(nb::module_ &m);   // records and Python rows into slots
 void bind_encode(nb::module_ &m);   // Python rows to records
 void bind_predict(nb::module_ &m);  // scoring of requests, the predictor's loop
 void bind_row_scorer(nb::module_ &m);   // scoring of Python rows
-void bind_repack(nb::module_ &m);   // from topic to topic
 
 void bind_ring(nb::module_ &m);     // arena, the ends of its ring
 void bind_train(nb::module_ &m);    // workers, round log

@@ -144,7 +144,6 @@ void bind_consumer(nb::module_ &m) {
         .def("seek", &Consumer::seek, Released(), nb::arg("offsets"), nb::arg("timeout_ms"))
         .def("position", &Consumer::position, Released(), nb::arg("partitions"))
         .def("committed", &Consumer::committed, Released(), nb::arg("partitions"), nb::arg("timeout_ms"))
-        .def("set_identity", &Consumer::set_identity, nb::arg("id"))
         .def("rewind_to_committed", &Consumer::rewind_to_committed, Released(), nb::arg("otherwise"),
              nb::arg("timeout_ms"))
         .def("commit", &Consumer::commit, Released(), nb::arg("offsets"))

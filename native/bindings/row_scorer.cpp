@@ -97,7 +97,7 @@ class RowScorer {
                 if (is_finite(output, width))
                     for (u32 i = 0; i < width; ++i) values_.push_back(shortest(output[i]));
                 else
-                    failed_.push_back({passed_, "", std::string(not_finite)});
+                    failed_.push_back({passed_, "", std::string(prediction_not_finite)});
             }
         };
         const i64 end = passed_ + tally.trained + tally.dead + tally.filtered;

@@ -34,7 +34,7 @@ void begin_lineage(const StateLayout &layout, nb::handle state, u32 workers, nb:
 }
 
 // Offsets of buffers of these sizes, one behind the other as a state's blocks lie, and where the last one ends.
-std::tuple<std::vector<u64>, u64> place(const std::vector<u64> &sizes) {
+std::tuple<std::vector<u64>, u64> place_blocks(const std::vector<u64> &sizes) {
     std::vector<u64> offsets;
     u64 at = 0;
     for (u64 size : sizes) {
@@ -96,7 +96,7 @@ void bind_state(nb::module_ &m) {
     m.attr("OUTER_VELOCITY") = OUTER_VELOCITY;
     m.attr("OUTER_SETTINGS") = OUTER_SETTINGS;
     m.attr("SCHEDULE_STANDING") = SCHEDULE_STANDING;
-    m.def("place", &place, nb::arg("sizes"));
+    m.def("place", &place_blocks, nb::arg("sizes"));
     m.def("state_rules", [] {
         nb::dict rules;
         for (const Rule &rule : state_rules()) {

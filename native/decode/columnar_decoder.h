@@ -45,7 +45,7 @@ class ColumnarDecoder : public RecordDecoder {
 
     // Which columns go by whole blocks of rows: plain floats together, others one by one.
     void sort_columns() {
-        fast_ = !plan_->watch && !(plan_->is_ragged && plan_->transforms);
+        fast_ = !(plan_->is_ragged && plan_->transforms);
         floats_.clear();
         spans_.clear();
         lists_.clear();

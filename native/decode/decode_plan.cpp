@@ -21,12 +21,10 @@ DecodePlan::Bits bits_of(const SlotLayout &layout, const Constant &constant) {
 
 std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
                                                    SlotLayout layout, const std::vector<Constant> &constants,
-                                                   std::shared_ptr<const TransformPlan> transforms,
-                                                   std::shared_ptr<RowWatch> watch) {
+                                                   std::shared_ptr<const TransformPlan> transforms) {
     auto plan = std::make_shared<DecodePlan>();
     plan->layout = std::move(layout);
     plan->transforms = std::move(transforms);
-    plan->watch = std::move(watch);
     for (const Block &block : plan->layout.blocks)
         plan->blocks.push_back({block.offset, block.is_ragged() ? 0 : u64{block.width} * bytes_of(block.dtype)});
     SlotPlaces places(*plan);

@@ -40,14 +40,6 @@ struct Constant {
     f64 value;
 };
 
-// What is told of rows as a decoder writes them one by one: for who keeps their cells too.
-class RowWatch {
-  public:
-    virtual ~RowWatch() = default;
-    virtual void start(u64 row) = 0;     // of the slot
-    virtual void missing(u32 c) = 0;     // whatever the row had in this column before
-};
-
 struct DecodePlan {
     struct At {
         u64 offset, stride;   // of the block in the slot; bytes of a row of it, 0 of a ragged one
@@ -70,13 +62,11 @@ struct DecodePlan {
     bool is_ragged = false;            // a column has its cells in a ragged block
     u32 heads = 0, made_heads = 0;     // columns with Missing::head, and those of them that transforms make
     u32 floats_block = 0;              // of the columns with a Kind::row_float()
-    std::shared_ptr<RowWatch> watch;   // of a plan that one decoder has; none: nullptr
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).
     static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
                                                   SlotLayout layout, const std::vector<Constant> &constants = {},
-                                                  std::shared_ptr<const TransformPlan> transforms = nullptr,
-                                                  std::shared_ptr<RowWatch> watch = nullptr);
+                                                  std::shared_ptr<const TransformPlan> transforms = nullptr);
 
     // Some heads are in records and others are made: whether a row has any shows when its transforms have run.
     bool mixes_heads() const { return made_heads && made_heads < heads; }

@@ -8,7 +8,7 @@
 namespace st {
 namespace {
 
-struct Entry {
+struct FormatEntry {
     const char *name;
     std::unique_ptr<Decoder> (*decoder)(std::shared_ptr<const DecodePlan>, const Options &);
     std::unique_ptr<RecordEncoder> (*encoder)(const Options &);
@@ -21,16 +21,16 @@ auto made(const Options &options, Given... given) {
     else return make(given...);
 }
 
-#define ST_ENTRY(stem)                                                        \
+#define ST_FORMAT_ENTRY(stem)                                                        \
     {#stem,                                                                   \
      [](std::shared_ptr<const DecodePlan> plan, const Options &options) {     \
          return made<&formats::stem>(options, std::move(plan));               \
      },                                                                       \
      [](const Options &options) { return made<&formats::stem##_encoder>(options); }},
-constexpr Entry ENTRIES[] = {ST_FORMATS(ST_ENTRY)};
+constexpr FormatEntry FORMATS[] = {ST_FORMATS(ST_FORMAT_ENTRY)};
 
-const Entry &entry_of(const std::string &format) {
-    for (const Entry &entry : ENTRIES)
+const FormatEntry &entry_of(const std::string &format) {
+    for (const FormatEntry &entry : FORMATS)
         if (format == entry.name) return entry;
     throw std::invalid_argument("no record format is named " + format);
 }
@@ -39,7 +39,7 @@ const Entry &entry_of(const std::string &format) {
 
 std::vector<std::string> decoder_formats() {
     std::vector<std::string> names;
-    for (const Entry &entry : ENTRIES) names.push_back(entry.name);
+    for (const FormatEntry &entry : FORMATS) names.push_back(entry.name);
     return names;
 }
 

@@ -6,25 +6,25 @@
 namespace st {
 namespace {
 
-struct Entry {
+struct KindEntry {
     const char *name;
     std::unique_ptr<Kind> (*make)(const std::string &column, const Options &options);
 };
 
-#define ST_ENTRY(stem) {#stem, kinds::stem},
-constexpr Entry ENTRIES[] = {ST_KINDS(ST_ENTRY)};
+#define ST_KIND_ENTRY(stem) {#stem, kinds::stem},
+constexpr KindEntry KINDS[] = {ST_KINDS(ST_KIND_ENTRY)};
 
 }  // namespace
 
 std::unique_ptr<Kind> make_kind(const std::string &kind, const std::string &column, const Options &options) {
-    for (const Entry &entry : ENTRIES)
+    for (const KindEntry &entry : KINDS)
         if (kind == entry.name) return entry.make(column, options);
     throw std::invalid_argument("no kind of column is named " + kind);
 }
 
 std::vector<std::string> column_kinds() {
     std::vector<std::string> names;
-    for (const Entry &entry : ENTRIES) names.push_back(entry.name);
+    for (const KindEntry &entry : KINDS) names.push_back(entry.name);
     return names;
 }
 

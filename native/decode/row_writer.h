@@ -27,15 +27,14 @@ class RowWriter {
         : plan_(std::move(plan)), columns_(plan_->columns.data()), blocks_(plan_->blocks.data()),
           block_count_(static_cast<u32>(plan_->blocks.size())), floats_block_(plan_->floats_block),
           constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0),
-          watch_(plan_->watch.get()), transforms_(plan_->transforms.get()) {
+          transforms_(plan_->transforms.get()) {
         if (plan_->transforms && plan_->transforms->where >= 0) wrong_.resize(plan_->columns.size());
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
             awaited_.push_back(column.is_made ? 0 : wanted_.back());
             const PlainFloat *floats = column.kind ? column.kind->row_float() : nullptr;
             slot_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
-            const bool sees_all = plan_->watch || !column.from.empty();   // who watches is to
-            float_at_.push_back(sees_all ? NO_FLOAT : slot_at_.back());
+            float_at_.push_back(column.from.empty() ? slot_at_.back() : NO_FLOAT);
         }
         float_run_.resize(float_at_.size());
         for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))
@@ -56,7 +55,6 @@ class RowWriter {
         floats_ = rows[floats_block_];
         slot_ = slot;
         at_ = row;
-        if (watch_) [[unlikely]] watch_->start(row);
         if (ragged_.any()) ragged_.start();
         if (plan_->transforms) cell_row_.start();
         if (++stamp_ == 0) {
@@ -113,10 +111,7 @@ class RowWriter {
     void hashed(u32 c, const TextHash &hash) {
         if (const Kind *kind = columns_[c].kind.get()) kind->hashed(*this, c, hash);
     }
-    void missing(u32 c) {
-        seen_[c] = 0;
-        if (watch_) [[unlikely]] watch_->missing(c);
-    }
+    void missing(u32 c) { seen_[c] = 0; }
     void missing(u32 c, std::string got) { missing(c), missing_.add(stamp_, c, std::move(got)); }
     void missing(const std::vector<u32> &columns) {
         for (const u32 c : columns) missing(c);
@@ -383,7 +378,6 @@ class RowWriter {
     i32 failed_column_ = NO_COLUMN;
     std::string reason_;
     i64 event_time_ms_ = -1;
-    RowWatch *const watch_;
     RowTransforms transforms_;
     CellRow cell_row_{transforms_.cells};
     std::vector<u32> wrong_;      // stamp of the row whose cell of the column did not fit; without a `where` empty

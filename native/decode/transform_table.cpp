@@ -6,25 +6,25 @@
 namespace st {
 namespace {
 
-struct Entry {
+struct TransformEntry {
     const char *name;
     std::unique_ptr<Transform> (*make)(CellPlaces places, const Options &options);
 };
 
-#define ST_ENTRY(stem) {#stem, transforms::stem},
-constexpr Entry ENTRIES[] = {ST_TRANSFORMS(ST_ENTRY)};
+#define ST_TRANSFORM_ENTRY(stem) {#stem, transforms::stem},
+constexpr TransformEntry TRANSFORMS[] = {ST_TRANSFORMS(ST_TRANSFORM_ENTRY)};
 
 }  // namespace
 
 std::unique_ptr<Transform> make_transform(const std::string &name, CellPlaces places, const Options &options) {
-    for (const Entry &entry : ENTRIES)
+    for (const TransformEntry &entry : TRANSFORMS)
         if (name == entry.name) return entry.make(std::move(places), options);
     throw std::invalid_argument("no transform is named " + name);
 }
 
 std::vector<std::string> cell_transforms() {
     std::vector<std::string> names;
-    for (const Entry &entry : ENTRIES) names.push_back(entry.name);
+    for (const TransformEntry &entry : TRANSFORMS) names.push_back(entry.name);
     return names;
 }
 

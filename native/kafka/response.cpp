@@ -5,7 +5,7 @@
 namespace st {
 namespace {
 
-constexpr KafkaResponse table[] = {
+constexpr KafkaResponse RESPONSES[] = {
     {-195, "_TRANSPORT", Response::wait},
     {-193, "_RESOLVE", Response::wait},
     {-192, "_MSG_TIMED_OUT", Response::wait},
@@ -114,11 +114,11 @@ constexpr KafkaResponse table[] = {
 
 }   // namespace
 
-std::span<const KafkaResponse> kafka_responses() { return table; }
+std::span<const KafkaResponse> kafka_responses() { return RESPONSES; }
 
 Response response_to(int code) {
-    const auto *found = std::ranges::find(table, code, &KafkaResponse::code);
-    return found == std::end(table) ? Response::renew : found->response;
+    const auto *found = std::ranges::find(RESPONSES, code, &KafkaResponse::code);
+    return found == std::end(RESPONSES) ? Response::renew : found->response;
 }
 
 }   // namespace st

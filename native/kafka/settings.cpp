@@ -6,7 +6,7 @@
 #include <string>
 
 namespace st {
-namespace {
+namespace purpose_sets {   // of its own: a purpose has the name of a function elsewhere
 
 template <class... P>
 constexpr u32 of(P... purposes) {
@@ -32,7 +32,7 @@ constexpr const char *exact = "exactly once rests on it";
 constexpr const char *soon_back = "a broker that is back is heard of within a second";
 constexpr const char *small_transactions = "100 ms by default: a small transaction's p50 falls from 105 to 4.4 ms";
 
-constexpr KafkaSetting table[] = {
+constexpr KafkaSetting SETTINGS[] = {
     {"group.id", nullptr, Hold::owned, consumers, own_positions},
     {"group.instance.id", nullptr, Hold::owned, none, own_positions},
     {"group.protocol", nullptr, Hold::owned, none, own_positions},
@@ -94,16 +94,20 @@ constexpr KafkaSetting table[] = {
     {"log_level", "0", Hold::fixed, of(start), "refused connections are no news before it is up"},
 };
 
-}   // namespace
+}   // namespace purpose_sets
 
-std::span<const KafkaSetting> kafka_settings() { return table; }
+using purpose_sets::SETTINGS;
+
+std::span<const KafkaSetting> kafka_settings() { return SETTINGS; }
 
 KafkaSettings client_settings(Purpose purpose, const KafkaSettings &given, const KafkaSettings &own, u32 clients) {
     std::map<std::string, std::string> settings;
     const auto put = [&](bool users_come_first) {
-        for (const KafkaSetting &setting : table)
-            if (setting.value && setting.purposes & of(purpose) && (setting.hold == Hold::given) == users_come_first)
+        for (const KafkaSetting &setting : SETTINGS) {
+            const bool is_users = setting.hold == Hold::given;
+            if (setting.value && setting.purposes & purpose_sets::of(purpose) && is_users == users_come_first)
                 settings[setting.name] = setting.value;
+        }
     };
     put(true);
     for (const auto &[name, value] : given) settings[name] = value;

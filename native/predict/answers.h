@@ -13,7 +13,7 @@
 namespace st {
 
 // Why a row, or a whole request, has no prediction.
-inline constexpr std::string_view not_finite = "expected a finite prediction, got NaN or infinity";
+inline constexpr std::string_view prediction_not_finite = "expected a finite prediction, got NaN or infinity";
 std::string answer_too_large(u64 most_bytes);
 
 // The keys of an answer.

@@ -64,7 +64,7 @@ void BodyScorer::take_slot() {
 void BodyScorer::take_outputs(const f32 *&output, i64 end) {
     for (; passed_ < end; output += writer_.width()) {
         if (!is_finite(output, writer_.width())) {
-            append_error("$", not_finite);
+            append_error("$", prediction_not_finite);
             continue;
         }
         if (passed_) text_ += ',';

@@ -11,7 +11,7 @@ constexpr std::size_t answer_bytes = 900'000;   // what fits a message of 1,000,
 constexpr std::size_t batch_bytes = 16'000'000;   // of answers written at once, about
 constexpr std::size_t problem_bytes = 2'000;    // a reason goes into a header
 constexpr std::string_view no_value = "expected a row, got a record without a value";
-const std::string too_large = answer_too_large(answer_bytes);
+const std::string answer_too_large_text = answer_too_large(answer_bytes);
 
 // At most `size` bytes, not cutting a UTF-8 character.
 std::string_view cut(std::string_view text, std::size_t size) {
@@ -152,18 +152,18 @@ void RequestScorer::write_rows(Decoded &decoded, Answer &answer) {
         if (writer_.append(text_, output)) {
             ++answer.rows;
         } else {
-            text_ += error_text("$", not_finite, decoded.where(row));
-            if (decoded.problem.empty()) decoded.problem = "$: " + std::string(not_finite);
+            text_ += error_text("$", prediction_not_finite, decoded.where(row));
+            if (decoded.problem.empty()) decoded.problem = "$: " + std::string(prediction_not_finite);
             ++answer.errors;
         }
         output += writer_.width();
         if (text_.size() - start > answer_bytes) {
-            decoded.refusal = too_large;
+            decoded.refusal = answer_too_large_text;
             return;
         }
     }
     if (decoded.many) text_ += ']';
-    if (text_.size() - start > answer_bytes) decoded.refusal = too_large;
+    if (text_.size() - start > answer_bytes) decoded.refusal = answer_too_large_text;
 }
 
 }   // namespace st

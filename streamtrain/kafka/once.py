@@ -87,9 +87,9 @@ class Once:
         if code:
             self._check(_native.kafka_not_queued(code, self._topic))
 
-    def move(self, topic: str, offsets: Sequence[tuple[int, int]], group: bytes, identity: str = "") -> None:
+    def move(self, topic: str, offsets: Sequence[tuple[int, int]], group: bytes) -> None:
         """With the open transaction the offsets of a group in `topic` go there; its metadata are `group`."""
-        self._offsets = topic, list(offsets), group, identity
+        self._offsets = topic, list(offsets), group
 
     def _check(self, outcome: KafkaOutcome) -> None:
         if outcome.code:

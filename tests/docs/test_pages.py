@@ -28,10 +28,11 @@ from markdown_it import MarkdownIt
 from prometheus_client import generate_latest
 
 from streamtrain.cli.app import app
-from streamtrain.compute import layers, losses, minimizers, ops, optimizers, schedules, vertices
+from streamtrain.compute import layers, losses, ops, optimizers, schedules, vertices
 from streamtrain.compute.metrics import CONSTANT
 from streamtrain.compute.model import Model
 from streamtrain.compute.options import Option
+from streamtrain.fitting.minimizers import MINIMIZERS
 from streamtrain.job import Job, settings_table
 from streamtrain.telemetry import PredictorMeters, TrainerMeters
 from tests.ui.conftest import browser
@@ -230,11 +231,14 @@ def without_own(name: str) -> Mapping[str, Option]:
         (MODEL, "loss", losses, losses.options),
         (MODEL, "optimizer", optimizers, optimizers.own_options),
         (MODEL, "schedule", schedules, schedules.own_options),
-        (FIT, "`optimizer=`", minimizers, lambda name: minimizers.get(name).OPTIONS),
     ],
 )
 def test_a_table_has_the_entries_of_a_registry(page: Path, first: str, registry: Any, options: Any) -> None:
     check(told(page, first), {name: options(name) for name in registry.names()})
+
+
+def test_the_table_of_window_optimizers() -> None:
+    check(told(FIT, "`optimizer=`"), {name: each.own for name, each in MINIMIZERS.items()})
 
 
 def test_what_optimizers_share() -> None:

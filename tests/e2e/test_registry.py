@@ -29,7 +29,6 @@ from waiting import wait_for
 import streamtrain
 from streamtrain import Job, RecordWriter, read_predictions, schemas
 from streamtrain.clients.dead_letters import Resender
-from streamtrain.clients.repacking import Repacker
 from streamtrain.columns.formats._protobuf_wire import sized
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.errors import KafkaUnreachable, UserMistake
@@ -334,7 +333,7 @@ def test_a_writer_without_a_schema_says_so(
 
 
 def test_what_goes_on_from_records_with_headers(kafka: Any, front: RegistryFront, tmp_path: Path) -> None:
-    """Rows packed again or sent again are of other bytes: no header names their schema. A writer takes no such one."""
+    """Rows sent again are of other bytes: no header names their schema. A writer takes no such one."""
     job = registry_job(kafka, tmp_path, front.url)
     given = [*rows(30), {**next(rows(1)), "y": 5}]
     turns = enumerate(serialized("avro", front, job.records, given, headers=True))
@@ -342,11 +341,6 @@ def test_what_goes_on_from_records_with_headers(kafka: Any, front: RegistryFront
     assert job.train("--until-end")[-1]["rows"] == 30
     analyzed = json.loads(job.here("analyze", "--topic", "--json").stdout)
     assert analyzed["columns"]["x1"]["rows"] == 31 and analyzed["columns"]["x1"]["missing"] == 0
-    packed = f"{job.name}.packed"
-    job.admin.ensure([TopicWish("packed", packed, 1)])
-    told = list(Repacker(job.job, job.records, packed, 8).run())[-1]
-    assert told.rows == 30 and told.left_out == 1
-    assert {tuple(each.headers) for each in job.messages(packed)} == {(TRACE,)}
     job.path.write_text(job.path.read_text().replace("[model]", '[model]\nloss = "mean_squared_error"'))
     mended = Job.load(job.path)
     (sent,) = Resender(mended).send(job.records)

@@ -11,8 +11,8 @@ import pytest
 import streamtrain
 from streamtrain import _native, fit_window
 from streamtrain.columns.row_plan import Lists
-from streamtrain.compute import minimizers
 from streamtrain.errors import UserMistake
+from streamtrain.fitting.minimizers import MINIMIZERS, WindowStep, minimize
 from streamtrain.job.mistakes import JobMistakes
 from tests.bench.learning_streams import DATA
 from tests.fitting.example import columns, with_train
@@ -69,7 +69,7 @@ def least(job: streamtrain.Job, rows: Any, fitted: Any, l2: float) -> float:
     return float(loss + l2 / weight.sum() / 2 * (theirs.coef_**2).sum())
 
 
-@pytest.mark.parametrize("optimizer", [each for each in minimizers.names() if not minimizers.get(each).BY_BATCHES])
+@pytest.mark.parametrize("optimizer", MINIMIZERS)
 def test_maximum_entropy_reaches_scikit_learns_objective(optimizer: str) -> None:
     job, rows = made(6000)
     fitted = fit_window(job, rows, optimizer=optimizer)
@@ -119,34 +119,37 @@ def test_of_real_articles(tmp_path: Path) -> None:
     assert fitted.value == pytest.approx(least(streamtrain.Job.from_tables(tables), records, fitted, 1e-4), rel=BAR)
 
 
-@pytest.mark.parametrize("l1", [1e-3, 2e-2])
-def test_owlqn_reaches_scikit_learns_objective(l1: float) -> None:
-    """Two classes by one logit, with l1 alone; the more of it, the fewer weights are left."""
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(3000, 20)).astype(np.float32)
-    y = (x[:, :4].sum(1) + rng.logistic(size=3000) > 0).astype(int)
-    job = {"columns": {"x{0..19}": {}, "y": {"role": "label"}}, "optimizer": {"l1": l1}}
-    rows = {**{f"x{at}": x[:, at] for at in range(20)}, "y": y}
-    fitted = fit_window(job, rows, optimizer="owlqn")
-    theirs = linear_model.LogisticRegression(
-        penalty="l1", solver="saga", C=1 / (l1 * len(y)), tol=1e-10, max_iter=50_000
-    ).fit(x.astype(np.float64), y)
-    z = x.astype(np.float64) @ theirs.coef_[0] + theirs.intercept_[0]
-    value = np.logaddexp(0, np.where(y == 1, -z, z)).mean() + l1 * abs(theirs.coef_).sum()
-    assert fitted.value == pytest.approx(value, rel=BAR)
-    ours = fitted.parameters["output.weight"][:, 0]
-    assert ((ours == 0) == (theirs.coef_[0] == 0)).all() and (ours == 0).sum() > (0 if l1 < 0.01 else 10)
-    with pytest.raises(UserMistake, match='optimizer="owlqn" is for that'):
-        fit_window(job, rows)
+class Rosenbrock:
+    """A bent valley with its lowest point at (1, 1); `bad`: evaluations that give NaN."""
+
+    rounding = 1e-15
+
+    def __init__(self, bad: bool = False) -> None:
+        self.bad, self.evaluations = bad, 0
+
+    def start(self) -> Any:
+        return np.array([-1.2, 1.0])
+
+    def __call__(self, x: Any) -> tuple[float, Any]:
+        self.evaluations += 1
+        slope = [-2 * (1 - x[0]) - 400 * x[0] * (x[1] - x[0] ** 2), 200 * (x[1] - x[0] ** 2)]
+        value = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+        return (float("nan") if self.bad or abs(x[0]) > 2 else value), np.array(slope)
 
 
-def test_meta_descent_comes_near_batch_by_batch() -> None:
-    job, rows = made(4000)
-    optimum = fit_window(job, rows).value
-    fitted = fit_window({**job, "train": {"batch_rows": 64}}, rows, optimizer="stochastic_meta_descent", iterations=60)
-    assert optimum - 1e-7 < fitted.value < 1.003 * optimum
-    assert fitted.evaluations > 2 * fitted.iterations  # a pass looks twice at each batch, and once at all
+@pytest.mark.parametrize("name", MINIMIZERS)
+def test_why_it_ends(name: str) -> None:
+    function: Any = Rosenbrock()
+    settings = {"gradient_tolerance": 1e-6, "value_tolerance": 0.0, "iterations": 20_000}
+    found = minimize(function, name, settings, None)
+    np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
+    assert (found.reason, found.evaluations) == ("gradient_tolerance", function.evaluations)
+    assert [each.iteration for each in found.steps] == list(range(1, len(found.steps) + 1))
+    assert found.steps[-1].loss == found.value and found.gradient_norm <= 1e-6
+    for changed, reason in ({"iterations": 2}, "iterations"), ({"evaluations": 4}, "evaluations"), (
+            {"value_tolerance": 0.9}, "value_tolerance"):  # fmt: skip
+        assert minimize(function, name, {**settings, **changed}, None).reason == reason, changed
+    assert minimize(Rosenbrock(bad=True), name, settings, None).reason == "not_finite"  # type: ignore[arg-type]
 
 
 def test_the_same_bits_in_every_run_and_on_every_instruction_set() -> None:
@@ -201,9 +204,9 @@ def test_a_callback_ends_it() -> None:
     job, rows = made(500)
     seen = []
 
-    def watch(iteration: streamtrain.Iteration) -> str | None:
-        seen.append(iteration)
-        return "seen enough" if iteration.iteration == 2 else None
+    def watch(step: WindowStep) -> str | None:
+        seen.append(step)
+        return "seen enough" if step.iteration == 2 else None
 
     fitted = fit_window(job, rows, callback=watch)
     assert (fitted.reason, fitted.stopped, len(seen)) == ("callback", "callback: seen enough", 2)
@@ -233,7 +236,8 @@ def test_mistakes_are_found_before_rows_are_read() -> None:
     large = {**job["columns"], "said": {"kind": "text", "buckets": 1 << 23, "missing": ""}}
     for given, settings, message in (
         (job, {"rows": never(), "pears": 3}, "lbfgs: pears: unknown setting of lbfgs"),
-        (job, {"rows": never(), "optimizer": "adam"}, "minimizer: expected one of"),
+        (job, {"rows": never(), "optimizer": "adam"}, "optimizer: expected one of lbfgs"),
+        ({**job, "optimizer": {"l1": 1e-3}}, {"rows": never()}, "expected l1 = 0 for "),
         ({**job, "columns": large}, {"rows": never()}, "parameters: expected at most 16,777,216"),
         (job, {}, "fit_window: expected rows, or the paths of files, got neither"),
         (job, {"rows": rows, "files": "a.csv"}, "fit_window: expected rows, or the paths of files, got both"),

@@ -38,7 +38,7 @@ EXACTLY_ONCE = (
         "test_what_its_check_refuses_is_not_committed_and_holds_nobody_up",
     ),
     never(
-        "Repacking takes a transaction with an unknown outcome for a committed one.",
+        "Resending takes a transaction with an unknown outcome for a committed one.",
         "streamtrain/kafka/once.py",
         "ended.ending is not KafkaEnding.COMMITTED",
         "test_who_goes_on_from_its_position_writes_once",

@@ -58,6 +58,8 @@ def _build(folder: Path) -> None:
     python = str(folder / "bin" / "python")
     command = [python, "-m", "pip", "install", "--quiet", "--no-deps", str(ROOT)]
     command += ["--config-settings=cmake.define.ST_SANITIZE=ON", f"--config-settings=build-dir={folder / 'build'}"]
+    # sources grouped otherwise than in the wheel: a name that two of them have shows in one of the builds
+    command += ["--config-settings=cmake.define.CMAKE_UNITY_BUILD_BATCH_SIZE=20"]
     subprocess.run(command, check=True)
     # a .pth in a folder named by a .pth is not read: the editable install here does not shadow the sanitized one
     paths = subprocess.run(

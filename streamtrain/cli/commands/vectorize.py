@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, NamedTuple
 
 import typer
@@ -15,13 +13,9 @@ from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, MaxRejected, Session, command
 from streamtrain.cli.stopping import StopSignals
-from streamtrain.clients.repacking import Repacked, Repacker
-from streamtrain.clients.writer import MOST_PACK_ROWS, PACK_ROWS
 from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
 from streamtrain.columns.row_plan import Rows, cell_path
 from streamtrain.columns.served import Served
-from streamtrain.errors import UserMistake
-from streamtrain.failpoints import arm
 from streamtrain.files.forms import form_names
 from streamtrain.files.records import FileRecords
 from streamtrain.files.seen_rows import SeenRows
@@ -39,24 +33,10 @@ app = typer.Typer(add_completion=False)
 def vectorize(
     session: Session,
     job: JobFile,
-    input: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Rows, as produce takes them; may be repeated.", show_default=False),
-    ] = None,
+    input: Annotated[list[str], typer.Option(metavar="FILE", help="Rows, as produce takes them; may be repeated.")],
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="A .parquet, .arrow, .npy or .packed file.", show_default=False
-        ),
-    ] = None,
-    from_topic: Annotated[
-        str | None,
-        typer.Option(metavar="TOPIC", help="Records in the job's format, to be packed.", show_default=False),
-    ] = None,
-    to_topic: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Where packed records go, each row once.", show_default=False)
-    ] = None,
-    pack: Annotated[int, typer.Option(min=1, max=MOST_PACK_ROWS, help="Rows in a packed record.")] = PACK_ROWS,
+        str, typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .arrow, .npy or .packed file.")
+    ],
     snapshot: Annotated[
         int | None,
         typer.Option(
@@ -71,13 +51,7 @@ def vectorize(
     max_rejected: MaxRejected = MAX_REJECTED,
 ) -> None:
     """Write what the model would be given of rows: numbers, buckets of categories, what transforms make. Rows that
-    cannot be used are left out and told. Ctrl-C leaves no file. From topic to topic: pack records, and write them under
-    the job's keys, each row exactly once; a start goes on where the last one has ended."""
-    if from_topic is not None and to_topic is not None and not input and output is None:
-        _repack(session, session.connected_job(job), Repacking(from_topic, to_topic, pack))
-        return
-    if not input or output is None or from_topic is not None or to_topic is not None:
-        raise UserMistake("vectorize: expected --input and --output, or --from-topic and --to-topic")
+    cannot be used are left out and reported. Ctrl-C leaves no file."""
     rejecting = Rejecting(max_rejected, "--max-rejected")
     _to_file(session, session.job(job), Files(input, output, limit, form), snapshot, rejecting)
 
@@ -122,29 +96,6 @@ def _to_file(
                 "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
     session.out.document(document, f"{written:,} rows of {len(parts)} columns to {output}",
                          *_left_lines(told.count, told.first, told.filtered))  # fmt: skip
-
-
-class Repacking(NamedTuple):
-    """What goes from topic to topic."""
-
-    source: str
-    to: str
-    pack: int
-
-
-def _repack(session: Session, job: Job, wanted: Repacking) -> None:
-    arm(os.environ.get("STREAMTRAIN_FAILPOINTS", ""))
-    started_s, told = time.monotonic(), Repacked()
-    with StopSignals() as stop, Progress(session.out, f"rows to {wanted.to}", None) as bar:
-        for told in Repacker(job, *wanted).run(stop.is_set):
-            bar.show(told.rows)
-            if stop.is_set():
-                break
-    document = {"from_topic": wanted.source, "to_topic": wanted.to, **asdict(told), "stopped": stop.is_set(),
-                "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
-    text = f"{told.rows:,} rows of {told.messages:,} messages to {wanted.to}, in {told.records:,} packed records"
-    session.out.document(document, text, *_left_lines(told.left_out, told.first, told.filtered))
-    raise typer.Exit(stop.code)
 
 
 def _left_lines(count: int, first: list[str], filtered: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The share of a long table that a run takes: every sixth entry, every Nth with `--every N` (set before collection),
+"""The share of a long table that a run takes: every twelfth entry, every Nth with `--every N` (set before collection),
 all in `full`."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 T = TypeVar("T")
 
-_step = 6
+_step = 12
 
 
 def set_step(step: int) -> None:

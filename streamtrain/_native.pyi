@@ -379,7 +379,9 @@ class RoundCutter:
 
     partitions: int  # that the run began with
 
-    def __init__(self, arena: Arena, *, round_interval_ns: int = -1, batch_growth: int = 0) -> None: ...
+    def __init__(
+        self, arena: Arena, *, round_interval_ns: int = -1, batch_growth: int = 0, min_batch_rows: int = 1
+    ) -> None: ...
     def leave(self) -> None:
         """Every thread's run() gives LEAVE."""
 

@@ -97,7 +97,7 @@ void bind_supervisor(nb::module_ &m) {
         .def("reject", &SupervisorEnd::reject, nb::arg("slot"), nb::arg("worker"));
 }
 
-void begin_round(CoordinatorEnd &end, i64 round, f32 learning_rate, u64 seed, i64 rows_seen, i64 row_bound,
+void begin_training(CoordinatorEnd &end, i64 round, f32 learning_rate, u64 seed, i64 rows_seen, i64 row_bound,
            const std::vector<Position> &positions) {
     RunStart start{round, learning_rate, seed, rows_seen, row_bound, {}};
     for (auto [partition, offset, row] : positions) start.positions.push_back({offset, row, partition});
@@ -107,7 +107,7 @@ void begin_round(CoordinatorEnd &end, i64 round, f32 learning_rate, u64 seed, i6
 void bind_coordinator(nb::module_ &m) {
     nb::class_<CoordinatorEnd>(m, "CoordinatorEnd")
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
-        .def("begin", &begin_round, nb::kw_only(), nb::arg("round"), nb::arg("learning_rate"), nb::arg("seed") = 0,
+        .def("begin", &begin_training, nb::kw_only(), nb::arg("round"), nb::arg("learning_rate"), nb::arg("seed") = 0,
              nb::arg("rows_seen") = 0, nb::arg("row_bound") = -1, nb::arg("positions") = std::vector<Position>{})
         .def("start", &CoordinatorEnd::start)
         .def("progress", [](const CoordinatorEnd &end) { return progress_dict(end.arena()); })

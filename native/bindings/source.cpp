@@ -56,8 +56,8 @@ void bind_loop(nb::module_ &m) {
         .value("WAITING", IngestStatus::waiting)
         .value("ROUND_ENDED", IngestStatus::round_ended);
     nb::class_<RoundCutter>(m, "RoundCutter")
-        .def(nb::init<Arena &, i64, i64>(), nb::arg("arena"), nb::kw_only(), nb::arg("round_interval_ns") = -1,
-             nb::arg("batch_growth") = 0, nb::keep_alive<1, 2>())
+        .def(nb::init<Arena &, i64, i64, i64>(), nb::arg("arena"), nb::kw_only(), nb::arg("round_interval_ns") = -1,
+             nb::arg("batch_growth") = 0, nb::arg("min_batch_rows") = 1, nb::keep_alive<1, 2>())
         .def_prop_ro("partitions", &RoundCutter::partitions)
         .def("leave", [](RoundCutter &cutter) { cutter.end().leave(); });
     nb::class_<Ingest>(m, "Ingest")

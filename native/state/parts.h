@@ -26,7 +26,7 @@ struct Stored {
 
 // begin: what is trained in place is as the start has it for this worker.
 inline void trained_from_start(const StateBlock &block, const RoundStart &start, const WorkerMemory &own) {
-    std::memcpy(own.state + block.offset, start.mean + block.in_mean(own.worker), block.bytes());
+    if (!own.has_start) std::memcpy(own.state + block.offset, start.mean + block.in_mean(own.worker), block.bytes());
 }
 
 // begin: the base is the start's, and nothing is gathered yet.

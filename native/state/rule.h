@@ -23,6 +23,7 @@ struct RoundStart {
 struct WorkerMemory {
     u32 worker;
     u8 *state, *base, *share;
+    bool has_start = false;   // what is trained in place is as the start has it already
 };
 
 // What a worker has made of a round.

@@ -7,8 +7,9 @@
 
 namespace st {
 
-RoundCutter::RoundCutter(Arena &arena, i64 round_interval_ns, i64 batch_growth)
-    : end_(arena), round_interval_ns_(round_interval_ns), batch_growth_(batch_growth) {}
+RoundCutter::RoundCutter(Arena &arena, i64 round_interval_ns, i64 batch_growth, i64 min_batch_rows)
+    : end_(arena), round_interval_ns_(round_interval_ns), batch_growth_(batch_growth),
+      min_batch_rows_(min_batch_rows) {}
 
 u32 RoundCutter::join(SlotFiller &filler) {
     fillers_.push_back(&filler);
@@ -26,8 +27,9 @@ void RoundCutter::start() {
 
 u32 RoundCutter::batch_rows() const {
     const i64 capacity = arena().slot_layout().row_capacity, rows = rows_.load();
+    const i64 least = std::clamp<i64>(min_batch_rows_, 1, capacity);
     const i64 grown =
-        batch_growth_ == 0 ? capacity : std::clamp<i64>((rows_before_ + rows) / batch_growth_, 1, capacity);
+        batch_growth_ == 0 ? capacity : std::clamp<i64>((rows_before_ + rows) / batch_growth_, least, capacity);
     return static_cast<u32>(max_rows_ < 0 ? grown : std::min(grown, max_rows_ - rows));
 }
 

@@ -21,8 +21,9 @@ struct FilledSlot {
 class RoundCutter {
   public:
     // `round_interval_ns` < 0: rounds close only when full. `batch_growth`: a batch has a row for so many rows that the
-    // lineage has seen, at least one and at most its slot's capacity; 0: the capacity from the start.
-    RoundCutter(Arena &arena, i64 round_interval_ns, i64 batch_growth);
+    // lineage has seen, at least `min_batch_rows` and at most its slot's capacity; 0: the capacity
+    // from the start.
+    RoundCutter(Arena &arena, i64 round_interval_ns, i64 batch_growth, i64 min_batch_rows);
     RoundCutter(const RoundCutter &) = delete;
 
     IngestEnd &end() { return end_; }
@@ -69,7 +70,8 @@ class RoundCutter {
 
     IngestEnd end_;
     std::vector<SlotFiller *> fillers_;
-    i64 round_interval_ns_, batch_growth_, rows_before_ = 0;   // rows_before_: of the lineage's earlier runs
+    i64 round_interval_ns_, batch_growth_, min_batch_rows_;
+    i64 rows_before_ = 0;                // of the lineage's earlier runs
     i64 max_rows_ = -1;                  // < 0: no bound
     std::once_flag started_;
     std::atomic<i64> rows_{0};           // handed over, of this run

@@ -33,7 +33,7 @@ WorkerStatus Worker::run(Plan &plan, i64 deadline_ns) {
         if (!end_.published() && !round_.train(plan, deadline_ns)) continue;
         const WorkerStatus status = finish(deadline_ns);
         if (status == WorkerStatus::leave || status == WorkerStatus::diverged) return status;
-        if (status == WorkerStatus::finished) round_.leave();
+        if (status == WorkerStatus::finished) scores_means_ ? round_.leave() : round_.leave_for_next();
     }
 }
 

@@ -24,7 +24,10 @@ class Worker {
     i64 round_number() const { return end_.round(); }   // of the one begun
 
     // Scores every mean on its round's last slot with a plan of its own.
-    void score_means(MeanScorer scorer) { averager_.score_means(scorer); }
+    void score_means(MeanScorer scorer) {
+        averager_.score_means(scorer);
+        scores_means_ = true;
+    }
 
     // Waits for READY, then works until the deadline or the end.
     WorkerStatus run(Plan &plan, i64 deadline_ns);
@@ -41,6 +44,7 @@ class Worker {
     StepFiller filler_;
     WorkerRound round_;
     Averager averager_;
+    bool scores_means_ = false;   // a step on the mean, which changes more than scores
 };
 
 }  // namespace st

@@ -18,6 +18,8 @@ WorkerRound::WorkerRound(Arena &arena, WorkerEnd &end, const StepFiller &filler)
     const Block *weights = arena.slot_layout().find("weight");
     if (!weights) mistake("a worker's slots", "a block named weight", "none");
     weights_offset_ = weights->offset;
+    const auto changes = [](const StateBlock &block) { return block.rule->settle || block.rule->vacated; };
+    mean_is_own_ = arena_.workers() == 1 && std::ranges::none_of(arena_.state_layout().blocks, changes);
 }
 
 void WorkerRound::begin() {
@@ -32,7 +34,10 @@ void WorkerRound::begin() {
     index_ = 0;
     steps_ = 0;
     weight_sum_ = 0;
-    begin_round(arena_.state_layout(), start(), memory());
+    WorkerMemory own = memory();
+    own.has_start = mean_round_ >= 0 && mean_round_ == round - 1;
+    mean_round_ = -1;
+    begin_round(arena_.state_layout(), start(), own);
     base_steps_ = 0;
     if (has_steps_) std::memcpy(&base_steps_, memory().base + steps_offset_, sizeof base_steps_);
     f64 left = 1;

@@ -21,6 +21,12 @@ class WorkerRound {
 
     // The round is over, whoever averaged it: the next call of train() begins one.
     void leave() { in_round_ = false; }
+    // The same in a run, where the next round begins from this one's mean. A single worker has that already, unless
+    // something changes it after the fold: that saves a pass over the whole state.
+    void leave_for_next() {
+        in_round_ = false;
+        if (mean_is_own_ && weight_sum_ > 0) mean_round_ = round_;
+    }
 
     // Trains the worker's slots of the open round and publishes its vector: true; false at the deadline, to be called
     // again, or when there is nothing more to wait for.
@@ -49,6 +55,8 @@ class WorkerRound {
     WorkerEnd &end_;
     const StepFiller &filler_;
     std::vector<i64> rejected_;      // slots of this round left out because they were not finite
+    bool mean_is_own_ = false;
+    i64 mean_round_ = -1;            // whose mean is in this worker's state, where it is known to be
     i64 round_ = -1, first_slot_ = 0, index_ = 0;   // index_: the worker's own slots of the round handed out so far
     std::vector<i64> in_flight_;     // slots whose steps are enqueued and not collected, in order
     i64 base_steps_ = 0, steps_ = 0; // steps_: those of this round that change parameters, enqueued ones counted

@@ -27,7 +27,7 @@ MetricsHost = Annotated[
 
 def of_trainer(host: str, port: int, job: Job) -> Telemetry:
     """A trainer's metrics, not yet open; raises UserMistake where they cannot be served there."""
-    meters = TrainerMeters(job.name, job.train.prefetch_buffer)
+    meters = TrainerMeters(job.name, job.rounds.prefetch_buffer)
     admin, name = Admin(job.kafka.bootstrap, job.kafka_admin(), ANSWER_S), str(job.topic("records").name)
 
     def lag() -> dict[int, int]:

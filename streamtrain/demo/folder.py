@@ -46,7 +46,6 @@ learning_rate = 3e-3
 [train]
 batch_rows = 64
 workers = {workers}
-averaging_frequency = 4
 
 [publish]
 interval = "500ms"

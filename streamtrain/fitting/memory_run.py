@@ -30,6 +30,7 @@ from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
 from streamtrain.run.lineage import first_lineage
 from streamtrain.run.publication import Assembler
 from streamtrain.run.publishing import Ended, Publishing
+from streamtrain.run.ready import round_cutter
 from streamtrain.run.round_log import UnpublishedRounds
 from streamtrain.schemas import bare_format
 from streamtrain.topics.chunks import Stored
@@ -161,8 +162,7 @@ class MemoryRun:
     def _ingest(self, arena: _native.Arena) -> None:
         job = self._job
         plan = native_plan(job.schema.without_message(), arena.slot_layout)
-        growth = job.train.batch_growth or 0
-        cutter = _native.RoundCutter(arena, batch_growth=growth)
+        cutter = round_cutter(arena, None, job.train.batch_growth, job.rounds.min_batch_rows)
         ingest = _native.Ingest(cutter, self._feed.source, bare_format(job), plan)
         ingest.start()
         status, epoch, pace = _native.IngestStatus.WORKING, 0, self._watching.pace

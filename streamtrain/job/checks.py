@@ -56,11 +56,10 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
 
 def _ring(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     train = file.train
-    least = 2 * train.round_slots
-    if train.prefetch_buffer < least:
-        expected = (
-            f"at least two rounds: 2 x {train.workers} workers x {train.averaging_frequency} steps = {least} slots"
-        )
+    steps = train.averaging_frequency or 1
+    least = 2 * train.workers * steps
+    if train.prefetch_buffer is not None and train.prefetch_buffer < least:
+        expected = f"at least two rounds: 2 x {train.workers} workers x {steps} steps = {least} slots"
         yield _mistake(gathered, ("train", "prefetch_buffer"), expected, train.prefetch_buffer)
     if train.update_rows > MOST_ROWS:
         expected = f"at most {MOST_ROWS:,} rows an update: accumulate x {train.batch_rows:,} of batch_rows"

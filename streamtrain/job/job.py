@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.columns import formats
 from streamtrain.columns.row_plan import BATCH_ROWS, RowPlan
 from streamtrain.columns.schema import Schema
@@ -27,7 +28,17 @@ from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
 from streamtrain.job.network import with_network
 from streamtrain.job.registry_settings import RegistrySettings, registry_settings
-from streamtrain.job.sections import Ingest, Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
+from streamtrain.job.round_sizes import RoundSizes, round_sizes
+from streamtrain.job.sections import (
+    Ingest,
+    Model,
+    Optimizer,
+    Predict,
+    Publish,
+    Records,
+    TopicSettings,
+    Train,
+)
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.schemas import bare_format, job_format
 from streamtrain.topics.topic import topic
@@ -208,6 +219,12 @@ class Job:
         """About how large a snapshot is."""
         return state_bytes(self.file)
 
+    @cached_property
+    def rounds(self) -> RoundSizes:
+        """Sizes of the rounds and the ring, with what "auto" means for this model."""
+        layout = _native.SlotLayout.make(self.train.update_rows, 1, self.schema.block_specs())
+        return round_sizes(self.train, self.state_bytes, layout.slot_bytes / layout.row_capacity)
+
     @property
     def schedule(self) -> dict[str, Any]:
         """Of the learning rate, as terms have it: {"name", "rate", settings}."""
@@ -255,6 +272,8 @@ class Job:
         settings["model"].pop("loss" if self.model.heads else "heads")
         settings["optimizer"] |= optimizers.normal(self.optimizer.name, self.optimizer.model_extra or {})
         settings["train"]["averaging"] = self.train.averaging.spec
+        for name in ("averaging_frequency", "min_batch_rows", "prefetch_buffer"):
+            settings["train"][name] = getattr(self.rounds, name)
         settings["optimizer"]["schedule"] = {key: value for key, value in self.schedule.items() if key != "rate"}
         return settings
 

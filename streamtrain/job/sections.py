@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -270,6 +269,11 @@ class Train(Section):
         description="a batch has a row for so many rows seen, at least one, at most batch_rows: a short stream needs "
         'many updates, a long one speed; "off": batch_rows from the start',
     )
+    min_batch_rows: Annotated[int | None, Count(1, MOST_ROWS, none="auto")] = Field(
+        default=None,
+        description='rows in the smallest batch that grows; "auto": one for each MB of the model\'s state, at most '
+        "batch_rows, as a round of a large table costs the same however few rows it has",
+    )
     accumulate: int = Field(
         default=1, ge=1, le=MOST_ROWS,
         description="batches of batch_rows that are one update, by the gradient of all their rows",
@@ -286,16 +290,17 @@ class Train(Section):
         description='the cores of each worker: a list for each, "0-3;4-7"; "auto": its own ones in order, where there '
         "are as many as threads. Two jobs of one host that choose so choose the same",
     )
-    averaging_frequency: int = Field(
-        default=4, ge=1, le=1_000_000, description="steps per worker between two averagings"
+    averaging_frequency: Annotated[int | None, Count(1, 1_000_000, none="auto")] = Field(
+        default=None,
+        description='steps per worker between two averagings; "auto": one for each MB of the model\'s state, 4 to 64',
     )
     round_interval_s: Annotated[float | None, Duration(1, off=True)] = Field(
         default=0.25,
         alias="round_interval",
         description="a round closes at the latest so long after its first record, or when a publication is due",
     )
-    prefetch_buffer: int = Field(
-        default=24, ge=1, le=1_048_576, description="slots in the ring; if not given, three rounds where that is more"
+    prefetch_buffer: Annotated[int | None, Count(1, 1_048_576, none="auto")] = Field(
+        default=None, description='slots in the ring; "auto": three rounds, at least 24'
     )
     report_score_after_averaging: bool = Field(
         default=False, description="score the averaged parameters too, on the round's last batch"
@@ -313,37 +318,11 @@ class Train(Section):
         default=None, description="when it ends by itself, { no_improvement = 5 }; never if not given"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _ring_of_three_rounds(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "prefetch_buffer" in given:
-            return given
-        counts = [given.get(name, cls.model_fields[name].default) for name in ("workers", "averaging_frequency")]
-        if not all(type(count) is int and count > 0 for count in counts):
-            return given
-        slots = max(cls.model_fields["prefetch_buffer"].default, 3 * counts[0] * counts[1])
-        return {**given, "prefetch_buffer": slots} if slots <= 1_048_576 else given
-
-    def updates(self, rows: int) -> int:
-        """Of the parameters, in the first `rows` rows of a lineage: batches of its age, averaged over the workers."""
-        count, at, growth = 0.0, 0, self.batch_growth
-        size = self.update_rows if growth is None else 1
-        while at < rows:
-            end = rows if growth is None or size >= self.update_rows else min(rows, (size + 1) * growth)
-            count += (end - at) / size
-            at, size = end, size + 1
-        return math.ceil(count / self.workers)
-
     @property
     def update_rows(self) -> int:
         """Of an update, once batches are full-grown: they lie in one slot, through which a step goes a tile of rows at
         a time, so that only what a slot holds takes more memory."""
         return self.batch_rows * self.accumulate
-
-    @property
-    def round_slots(self) -> int:
-        """Slots of a full round."""
-        return self.workers * self.averaging_frequency
 
 
 class Ingest(Section):

@@ -22,15 +22,15 @@ def slot_layout(job: Job) -> _native.SlotLayout:
 
 def slot_count(job: Job, ingest_threads: int = 1) -> int:
     """Each thread but one has a slot of its own beside the ring's."""
-    return job.train.prefetch_buffer + ingest_threads - 1
+    return job.rounds.prefetch_buffer + ingest_threads - 1
 
 
 def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena:
     """Slots, rounds and state for one run of the job, in shared memory."""
-    train = job.train
+    rounds = job.rounds
     return _native.Arena.create(
-        workers=train.workers,
-        averaging_frequency=train.averaging_frequency,
+        workers=rounds.workers,
+        averaging_frequency=rounds.averaging_frequency,
         slot_count=slot_count(job, ingest_threads),
         slot_layout=slot_layout(job),
         state_layout=model.layout,

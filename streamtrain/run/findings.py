@@ -16,6 +16,7 @@ from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
+from streamtrain.job.round_sizes import SLOW_ROWS_PER_S, largest_rates
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
@@ -200,10 +201,14 @@ def _sizes(job: Job) -> Iterator[Finding]:
     yield Finding("sizes", "warning" if ring_bytes > RING_BYTES else "ok", text)
     growth, train = job.train.batch_growth, job.train
     most = f"{train.update_rows} rows"
-    grown = most if growth is None else f"1 to {most}, a row more every {growth:,}"
-    text = f"batches of {grown}; {TOLD_ROWS:,} rows make {train.updates(TOLD_ROWS):,} updates"
+    least = job.rounds.min_batch_rows
+    grown = most if growth is None else f"{least} to {most}, a row more every {growth:,}"
+    text = f"batches of {grown}; {TOLD_ROWS:,} rows make {job.rounds.updates(TOLD_ROWS, train):,} updates"
     yield Finding("updates", "ok", text)
     snapshot_bytes = job.state_bytes
+    first, later = largest_rates(train, job.rounds, snapshot_bytes)
+    text = f"averaging allows at most {first:,.0f} rows/s with the first batches, {later:,.0f} with full-grown ones"
+    yield Finding("rows/s", "warning" if later < SLOW_ROWS_PER_S else "ok", text)
     rate = snapshot_bytes / job.publish.interval_s
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
 

@@ -114,7 +114,7 @@ class Assembler:
             learning_rate=self.job.schedule,
             optimizer=spec["optimizer"],
             average_optimizer_state=train.average_optimizer_state,
-            averaging_frequency=train.averaging_frequency,
+            averaging_frequency=self.job.rounds.averaging_frequency,
             workers=train.workers,
             slot=self.slot,
             batch_growth=self._batch_growth(),
@@ -130,7 +130,7 @@ class Assembler:
         rows = self.job.train.batch_growth
         if rows is None:
             return {"name": "off"}
-        return {"name": "rows_seen", "rows": rows}
+        return {"name": "rows_seen", "rows": rows, "min_rows": self.job.rounds.min_batch_rows}
 
     def _manifest(self, lineage: Lineage, positions: list[Position], last_round: int, log: RoundLog) -> Manifest:
         begins = not len(log.rounds)

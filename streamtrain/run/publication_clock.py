@@ -10,6 +10,7 @@ import time
 from streamtrain import _native
 
 _PATIENCE_S = 0.5  # at most, for the round to be closed and averaged: a worker may have died, the ring may be full
+_REST_S = 5.0  # at most, behind a publication that took longer than the interval
 _LATE = 0.25  # of an interval: a publication later than this moves those after it, so that they stay apart
 
 
@@ -21,6 +22,7 @@ class PublicationClock:
         self._closes_rounds = closes_rounds
         self._interval_ns = int(interval_s * 1e9)
         self._patience_ns = int(min(interval_s, _PATIENCE_S) * 1e9)
+        self._begun_ns = 0
         self._set(time.monotonic_ns() + self._interval_ns)
 
     def _set(self, due_ns: int) -> None:
@@ -30,9 +32,17 @@ class PublicationClock:
 
     def begun(self) -> None:
         """A publication begins: the next is due an interval later."""
-        now_ns = time.monotonic_ns()
+        now_ns = self._begun_ns = time.monotonic_ns()
         in_time = 0 <= now_ns - self._due_ns <= _LATE * self._interval_ns
         self._set((self._due_ns if in_time else now_ns) + self._interval_ns)
+
+    def ended(self) -> None:
+        """A publication has ended. One that took longer than the interval is followed by a rest of the same length: a
+        large model spends at most half of its time on publications."""
+        now_ns = time.monotonic_ns()
+        took_ns = now_ns - self._begun_ns
+        if took_ns > self._interval_ns:
+            self._set(now_ns + min(took_ns, int(_REST_S * 1e9)))
 
     @property
     def left_s(self) -> float:

@@ -235,6 +235,7 @@ class Publishing:
         future, self._pending = self._pending, None
         self._ring.unpin()
         offset, assembled, letters, transaction_s = future.result()
+        self._clock.ended()
         self._ring.release_dead_letters(len(letters.ring), letters.entries)
         self._reasons.update(letters.reasons)
         self.lineage = adopt(self.lineage, assembled, offset)

@@ -20,11 +20,12 @@ def wait_ready(arena: _native.Arena) -> bool:
 
 
 def round_cutter(
-    arena: _native.Arena, round_interval_s: float | None, batch_growth: int | None
+    arena: _native.Arena, round_interval_s: float | None, batch_growth: int | None, min_batch_rows: int
 ) -> _native.RoundCutter:
     """Rounds close by the clock where there is an interval, and when they are full."""
     return _native.RoundCutter(
         arena,
         round_interval_ns=-1 if round_interval_s is None else int(round_interval_s * 1e9),
         batch_growth=batch_growth or 0,
+        min_batch_rows=min_batch_rows,
     )

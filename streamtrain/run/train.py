@@ -35,7 +35,7 @@ from streamtrain.topics.topic import job_topics
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
 _POLL_S = 0.05
-_DRAIN_S = 30.0
+_DRAIN_S = 30.0  # without progress
 _LAST_WORD_S = 10.0  # for the coordinator to write to control why the run ends
 _SOON_S = 1.0  # the same, where the next run or the user waits
 
@@ -109,7 +109,8 @@ class Supervisor:
         self._reader: threading.Thread | None = None  # of the coordinator's events
         worker = {**worker_config(job), "restorable": True}
         self._host = Host(lambda: make_arena(job, self._model, self._ingest_threads), worker, options.host, on_event)
-        self._started = self._running = self._published = False  # a run ever, this run, a publication of this run
+        self._started = self._running = False  # a run ever, this run
+        self._publications = 0  # of this run
         self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
         self._held_out: list[FoundFile] = []  # early stopping judges by them
@@ -136,7 +137,7 @@ class Supervisor:
                     if ended.code not in (exits.DONE, exits.INTERRUPTED):
                         (log.debug if ended.is_told else log.error)(str(ended))
                     return ended.code
-                pause_s = back_off.pause_s(self._published, time.monotonic() - began, ended.is_error)
+                pause_s = back_off.pause_s(self._publications > 0, time.monotonic() - began, ended.is_error)
                 if pause_s is None:
                     log.error(f"{ended}; so ended {back_off.errors} runs one after the other")
                     return exits.FAILED
@@ -174,7 +175,7 @@ class Supervisor:
 
     def _spawn_all(self) -> None:
         self._host.begin()
-        self._running = self._published = False
+        self._running, self._publications = False, 0
         self._coordinator = self._host.spawn("coordinator", "coordinator", self._coordinator_config(), heard=True)
         self._reader = threading.Thread(target=self._read_events, args=(self._coordinator.process.stdout,), daemon=True)
         self._reader.start()
@@ -204,6 +205,7 @@ class Supervisor:
         return {
             "round_interval_s": self._job.train.round_interval_s,
             "batch_growth": self._job.train.batch_growth,
+            "min_batch_rows": self._job.rounds.min_batch_rows,
             "threads": self._ingest_threads,
             **self._intake.config,
         }
@@ -238,6 +240,7 @@ class Supervisor:
 
     def _watch(self) -> None:
         drained_s: float | None = None
+        before = self._progress()
         while True:
             self._pass_events()
             if self._over_early:
@@ -250,16 +253,26 @@ class Supervisor:
                 drained_s = time.monotonic()
                 log.info("draining: the open round is averaged and published")
                 self._host.tell(_native.Stop.DRAIN)
+            if drained_s is not None and (now := self._progress()) != before:
+                drained_s, before = time.monotonic(), now
             if drained_s is not None and time.monotonic() - drained_s > _DRAIN_S:
                 raise RunOver(
                     exits.UNREACHABLE if self._unreachable else exits.FAILED,
-                    f"not drained in {_DRAIN_S:.0f} s; what is not published is trained again by the next start",
+                    f"draining made no progress in {_DRAIN_S:.0f} s; what is not published is trained again by the next"
+                    " start",
                 )
             for child, code in self._host.ended():
                 self._on_exit(child.label, code)
             if not self._host.children:
                 raise RunOver(self._stop.code, "done")
             time.sleep(_POLL_S)
+
+    def _progress(self) -> tuple[int, ...]:
+        """Returns what changes while training, averaging or a publication goes on."""
+        assert self._host.arena is not None
+        progress = self._host.arena.progress()
+        done = ("slots_filled", "slots_released", "rounds_closed", "finished_round")
+        return (self._publications, *(progress[name] for name in done))
 
     def _pass_events(self) -> None:
         while True:
@@ -277,7 +290,7 @@ class Supervisor:
                 self._unreachable = event["unreachable"]
             elif event["event"] == "stopped_early":
                 self._over_early = event["why"]
-            self._published |= event["event"] == "published"
+            self._publications += event["event"] == "published"
             self._on_event(event)
 
     def _on_exit(self, label: str, code: int) -> None:

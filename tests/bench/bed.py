@@ -29,6 +29,7 @@ from streamtrain.compute.state import view, views
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.run.arena import make_arena
+from streamtrain.run.ready import round_cutter
 from streamtrain.topics.topic import job_topics
 
 NUMBERS = 28
@@ -59,14 +60,14 @@ name = "adam"
 learning_rate = 1e-3
 [train]
 batch_rows = {batch_rows}
-batch_growth = "off"                   # what is timed is full-grown batches
+batch_growth = {growth}
 {train}
 [publish]
 interval = "{publish_interval}"
 """
 DEFAULTS = {
     "name": "bench", "records": "bench.records", "partitions": PARTITIONS, "format": "msgpack", "columns": ROW,
-    "model": NETWORKS["logistic"], "batch_rows": BATCH_ROWS, "train": 'round_interval = "250ms"',
+    "model": NETWORKS["logistic"], "batch_rows": BATCH_ROWS, "growth": '"off"', "train": 'round_interval = "250ms"',
     "publish_interval": "1s",
 }  # fmt: skip
 LOADS: dict[str, Callable[[bytes], Any]] = {"msgpack": msgpack.unpackb, "json": orjson.loads}
@@ -229,7 +230,7 @@ def trained(job: Job, records: Sequence[bytes]) -> dict[str, float]:
     log = _native.RoundLogThread(ring)
     log.start()
     ring.start()
-    source, cutter = _native.MemorySource(), _native.RoundCutter(arena, batch_growth=train.batch_growth or 0)
+    source, cutter = _native.MemorySource(), round_cutter(arena, None, train.batch_growth, job.rounds.min_batch_rows)
     ingest = _native.Ingest(cutter, source, job.records.format, native_plan(job.schema, arena.slot_layout))
 
     def take() -> None:

@@ -456,3 +456,20 @@ def deepfm(run: Run) -> Sides:
     bed = Bed(run.kafka, columns=COLUMNS, model=MODEL, train="averaging_frequency = 64", publish_interval="10s")
     bed.fill(int(RECORDS_A_SECOND * run.seconds), records())
     return {"train": lambda: train_rate(bed, bed.job()), "PyTorch": lambda: python_rate(bed, bed.count // 8, learner)}
+
+
+@bench(
+    "large_table", [Line("a table of 10^6 x 16, Adam, defaults", "10^6 rows", "10^3 rows", 0.1)],
+    in_turns, "rows/s", {"seconds": 0.2}, seconds=8.0, turns=2,
+)  # fmt: skip
+def large_table(run: Run) -> Sides:
+    """`streamtrain train` by defaults with one worker and an embedding of a million rows, against one of a thousand."""
+    columns = """
+id = {{ kind = "category", buckets = {0}, embed = 16 }}
+late = {{ role = "label" }}
+"""
+    small, large = (Bed(run.kafka, "json", columns=columns.format(size), growth=4000) for size in (10**3, 10**6))
+    rows = [json.dumps({"id": f"u{at * 7919 % 10**6}", "late": at % 3 % 2}).encode() for at in range(200_000)]
+    for bed, share in (small, 4), (large, 3):
+        bed.fill(int(100_000 * run.seconds * share), rows)
+    return {"10^6 rows": lambda: train_rate(large, large.job()), "10^3 rows": lambda: train_rate(small, small.job())}

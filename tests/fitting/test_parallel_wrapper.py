@@ -18,13 +18,14 @@ from tests.fitting.test_fit import written
 
 def test_its_settings_stand_in_the_place_of_the_jobs() -> None:
     job = with_train(prefetch_buffer=100)
-    train = ParallelWrapper(job, workers=3, averaging_frequency=2, average_updater=False).job.train
-    assert (train.workers, train.averaging_frequency, train.prefetch_buffer) == (3, 2, 24)
+    wrapped = ParallelWrapper(job, workers=3, averaging_frequency=2, average_updater=False).job
+    train = wrapped.train
+    assert (*wrapped.rounds[:2], wrapped.rounds.prefetch_buffer) == (3, 2, 24)
     assert train.report_score_after_averaging and not train.average_optimizer_state and train.batch_rows == 64
     train = ParallelWrapper(TABLES).job.train
     assert (train.workers, train.averaging_frequency, train.average_optimizer_state) == (4, 1, True)
-    assert ParallelWrapper(TABLES, averaging_frequency=8).job.train.prefetch_buffer == 96
-    assert ParallelWrapper(TABLES, prefetch_buffer=9).job.train.prefetch_buffer == 9
+    assert ParallelWrapper(TABLES, averaging_frequency=8).job.rounds.prefetch_buffer == 96
+    assert ParallelWrapper(TABLES, prefetch_buffer=9).job.rounds.prefetch_buffer == 9
 
 
 @pytest.mark.parametrize(

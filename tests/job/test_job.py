@@ -41,9 +41,6 @@ def test_values_and_defaults(job_text: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert job.publish.archive is not None and job.publish.archive.every_s == 600.0
     assert job.predict.delivery == "exactly_once"
     assert job.records.start == "earliest" and job.records.max_dead_letter_share == 0.1
-    text = job_text.replace("prefetch_buffer = 24\n", "")  # three rounds
-    assert Job.parse(text).train.prefetch_buffer == 24
-    assert Job.parse(text, sets=["train.workers=8"]).train.prefetch_buffer == 96
 
 
 def test_flags_stand_over_the_environment_over_the_file(job_text: str) -> None:

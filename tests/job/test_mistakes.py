@@ -21,7 +21,7 @@ from streamtrain.job.lines import Path, toml_lines
 from tests.job.conftest import replacements
 
 TRAIN = (
-    "batch_rows, batch_growth, accumulate, workers, threads_per_worker, affinity, averaging_frequency, "
+    "batch_rows, batch_growth, min_batch_rows, accumulate, workers, threads_per_worker, affinity, averaging_frequency, "
     "round_interval, prefetch_buffer, report_score_after_averaging, averaging, average_optimizer_state, backend, seed, "
     "early_stopping"
 )

@@ -122,7 +122,7 @@ def test_a_drain_that_takes_too_long(kafka: Any, tmp_path: Path, monkeypatch: py
     job.produce(2000)
     assert trained_here(job, "worker.at_slot=9!STOP", stop_when_published=True) == 1
     reason, code = ends(job)[1]
-    assert code == 1 and reason.startswith("not drained in 1 s"), reason
+    assert code == 1 and "made no progress in 1 s" in reason, reason
 
 
 def test_a_replaced_trainer_leaves_though_no_row_comes(kafka: Any, tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
+from streamtrain.job.round_sizes import round_sizes
 from streamtrain.job.sections import Train
 from streamtrain.run import dead_letters
+from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
 from tests.columns.test_transforms import FORMATS, WHERE, chain_rows, chained
 from tests.train.arena_run import ROWS, SPEC, ArenaRun
@@ -36,12 +38,12 @@ ROUNDS, FREQUENCY, THREADS = 200, 4, 4
 class Stream(ArenaRun):
     """Rows through ingest, a record each, from a partition a thread into a ring of two rounds; its log is drained."""
 
-    def __init__(self, threads: int = 1, batch_growth: int = 0, rows_seen: int = 0) -> None:
+    def __init__(self, threads: int = 1, batch_growth: int = 0, rows_seen: int = 0, min_rows: int = 1) -> None:
         super().__init__(workers=1, frequency=FREQUENCY, more_slots=threads - 1)
         positions = [(at, 0, 0) for at in range(threads)]
         self.ring.begin(round=-1, learning_rate=0.01, rows_seen=rows_seen, positions=positions)
         plan = native_plan(Schema.from_columns(COLUMNS, "binary_cross_entropy"), self.slots)
-        self.cutter = _native.RoundCutter(self.arena, batch_growth=batch_growth)
+        self.cutter = _native.RoundCutter(self.arena, batch_growth=batch_growth, min_batch_rows=min_rows)
         self.sources = [_native.MemorySource() for _ in range(threads)]
         self.threads = [_native.Ingest(self.cutter, source, "json", plan) for source in self.sources]
         for thread in self.threads:
@@ -57,9 +59,9 @@ class Stream(ArenaRun):
         return bool(progress["slots_filled"] - progress["slots_released"] == self.arena.slot_count)
 
 
-def batch_sizes(rows: int, batch_growth: int = 0, rows_seen: int = 0) -> list[int]:
+def batch_sizes(rows: int, batch_growth: int = 0, rows_seen: int = 0, min_rows: int = 1) -> list[int]:
     """Sizes of the batches into which rows come that are read one by one."""
-    stream, sizes = Stream(1, batch_growth, rows_seen), []
+    stream, sizes = Stream(1, batch_growth, rows_seen, min_rows), []
     for offset in range(rows):
         assert stream.sources[0].put(RECORD, 1.0)
         while stream.arena.progress()["records"] == offset:
@@ -85,12 +87,24 @@ def test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age() -> None:
     assert set(batch_sizes(64)) == {ROWS}   # without growth every batch fills its slot
 
 
-@over(("growth", "rows"), [(10, 400), (50, 77), (None, 400)])
-def test_the_updates_a_job_tells_are_those_the_filler_makes(growth: int | None, rows: int) -> None:
-    train = Train.model_validate({"batch_rows": ROWS, "batch_growth": growth or "off"})
-    batches = len(batch_sizes(rows, growth or 0))   # but for one that is still open
-    assert abs(train.updates(rows) - batches) <= 1
-    assert Train.model_validate({"batch_rows": ROWS, "workers": 4}).updates(10**6) < 10**6
+@over(("growth", "rows", "least"), [(10, 400, 1), (50, 77, 1), (10, 400, 5), (10, 400, 500), (None, 400, 1)])
+def test_the_updates_a_job_tells_are_those_the_filler_makes(growth: int | None, rows: int, least: int) -> None:
+    train = Train.model_validate({"batch_rows": ROWS, "batch_growth": growth or "off", "min_batch_rows": least})
+    sizes = batch_sizes(rows, growth or 0, min_rows=least)   # but for one that is still open
+    assert abs(round_sizes(train, 0, 1).updates(rows, train) - len(sizes)) <= 1
+    assert not growth or sizes[0] == min(least, ROWS)
+
+
+def test_the_rounds_of_a_large_model_are_long() -> None:
+    """A round costs as much as the state is large: rows a round go with it, as far as the ring's memory allows."""
+    def sizes(megabytes: int, row_bytes: int = 100, **given: Any) -> tuple[int, ...]:
+        return tuple(round_sizes(Train.model_validate(given), megabytes * 1_000_000, row_bytes))[1:]
+
+    assert sizes(0) == (4, 1, 24) and sizes(4) == (4, 4, 24)
+    assert sizes(192) == (64, 192, 192) and sizes(640) == (64, 256, 192)
+    assert sizes(20, workers=2) == (20, 20, 120) and sizes(192, batch_rows=32) == (64, 32, 192)
+    assert sizes(192, row_bytes=150_000) == (4, 192, 24) and sizes(192, prefetch_buffer=24) == (12, 192, 24)
+    assert sizes(192, averaging_frequency=1, min_batch_rows=2) == (1, 2, 24)
 
 
 def to_its_end(thread: _native.Ingest) -> _native.IngestStatus:
@@ -418,3 +432,15 @@ def test_what_opening_or_reading_raises_comes_through() -> None:
     for open_, error in ((broken, LookupError), (breaks, ZeroDivisionError)):
         with pytest.raises(error):
             filler_of(ArenaRun(), open_).fill(0, ranges[:1].tobytes())
+
+
+def test_a_publication_longer_than_the_interval_is_followed_by_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_ns = 0
+    monkeypatch.setattr("time.monotonic_ns", lambda: now_ns)
+    clock = PublicationClock(Stream().ring, 1.0, closes_rounds=True)
+    for took_s, left_s in (0.4, 0.6), (2.5, 2.5), (60, 5):
+        clock.begun()
+        now_ns += int(took_s * 1e9)
+        clock.ended()
+        assert clock.left_s == pytest.approx(left_s)
+        now_ns += int(left_s * 1e9)

@@ -20,6 +20,7 @@ from streamtrain.cli.session import Session, command
 from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes
+from streamtrain.job.round_sizes import largest_rates
 
 ORDER = 30
 app = typer.Typer(add_completion=False)
@@ -134,10 +135,14 @@ def _show(session: Session, path: Path, job: Job, found: Columns, source: Source
     columns = {each.name: {"kind": each.shown, "reason": each.reason, "other": each.other} for each in found.decisions}
     origin = f"from {rows} rows of {source.name}" if rows else f"guessed by the schema of {source.name} alone, no rows"
     document = {"job": str(path), "name": job.name, "rows_read": rows, "label": learned, "columns": columns}
+    first, _ = largest_rates(job.train, job.rounds, job.state_bytes)
+    limit = f"averaging allows at most {first:,.0f} rows/s with the first batches"
+    size = f"a model of {job.state_bytes / 1e6:,.1f} MB; {limit}"
     session.out.document(
         document,
         table(["column", "kind", "reason"], map(_row, found.decisions)),
         *(f"check {each.name}: {each.reason or each.shown}; or {each.other}" for each in found.decisions if each.other),
+        size,
         f"wrote {path}: {len(used)} columns, learning {learned}, {origin}",
         f"next: streamtrain check {path}",
     )

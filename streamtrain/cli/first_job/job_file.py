@@ -186,7 +186,6 @@ learning_rate = {rate:<23}# {why_rate}
 batch_rows = 256                       # once full-grown
 batch_growth = 4000                    # a row more for so many seen: a short stream needs many updates
 workers = {workers:<29}# {why_workers}
-averaging_frequency = 4                # batches per worker in a round
 round_interval = "250ms"               # or "off"
 
 [publish]

@@ -39,6 +39,7 @@ class Config:
     files: list[dict[str, Any]]
     round_interval_s: float | None
     batch_growth: int | None
+    min_batch_rows: int
     threads: int
 
 
@@ -48,7 +49,7 @@ def run(config: Config) -> int:
     plan = native_plan(job.schema.without_message(), arena.slot_layout)
     if not wait_ready(arena):
         return exits.RUN_OVER
-    cutter = round_cutter(arena, config.round_interval_s, config.batch_growth)
+    cutter = round_cutter(arena, config.round_interval_s, config.batch_growth, config.min_batch_rows)
     source = _native.MemorySource()
     ingest = _native.Ingest(cutter, source, bare_format(job), plan)
     ingest.start()

@@ -44,6 +44,7 @@ class Config:
     schema: dict[str, Any]
     round_interval_s: float | None
     batch_growth: int | None
+    min_batch_rows: int
     until_end: bool
     threads: int
     end_offsets: list[list[int]]  # [partition, offset]: the last stable offsets at the start, for until_end
@@ -56,7 +57,7 @@ def run(config: Config) -> int:
         readers = [clients.enter_context(closing(_clients(config))) for _ in range(config.threads)]
         if not wait_ready(arena):
             return exits.RUN_OVER
-        cutter = round_cutter(arena, config.round_interval_s, config.batch_growth)
+        cutter = round_cutter(arena, config.round_interval_s, config.batch_growth, config.min_batch_rows)
         answers = Answers()  # one to each id, whichever thread has asked
         return _together([_Thread(config, cutter, plan, own, answers) for own in readers], cutter)
 

@@ -171,7 +171,7 @@ class Ingest:
 
     def __init__(self, job: Job, run: int, positions: list[Position], first_round: int) -> None:
         self._topic, self._run = str(job.topic("records").name), run
-        self._batch_rows, self._round_slots = job.train.batch_rows, job.train.round_slots
+        self._batch_rows, self._round_slots = job.train.batch_rows, job.rounds.slots
         self._workers = job.train.workers
         layout = _native.SlotLayout.make(self._batch_rows, 64, job.schema.block_specs())
         self._buffer = np.zeros(layout.slot_bytes, np.uint8)

@@ -5,6 +5,7 @@ A run writes its entry in its first transaction and its end in its last; `newest
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TypeVar
@@ -32,6 +33,8 @@ TOPIC = Topic(
 )
 NEWEST_KEY = b"newest"
 _RUN, _END = b"run/", b"end/"
+_NUMBER = re.compile(rb"[1-9][0-9]{0,18}")  # without leading zeros: one key a run
+LEAP = 2**32  # a run or version that is so far above the one before was not counted by a trainer
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,12 @@ class Control:
         """The run that holds the job, or held it last."""
         return self.runs[max(self.runs)] if self.runs else None
 
+    def leap(self) -> bytes | None:
+        """The key of a run whose number no trainer can have counted up to."""
+        numbers = sorted(self.runs)
+        pairs = zip([0, *numbers], numbers, strict=False)
+        return next((b"%s%d" % (_RUN, number) for before, number in pairs if number - before > LEAP), None)
+
     def take(self, key: bytes | None, value: bytes | None) -> RunEntry | RunEnd | Newest | None:
         """Takes the next message and gives what it says; keys it does not know are others', and tombstones say nothing.
 
@@ -97,21 +106,18 @@ class Control:
 
 
 def _put(entries: dict[int, E], key: bytes, value: bytes | None, decode: Callable[[bytes], E]) -> E | None:
-    if value is None:
-        entries.pop(_number(key), None)
-        return None
-    entry = decode(value)
-    if entry.run.number != _number(key):
-        raise CheckFailed(f"{key.decode(errors='replace')}: expected the entry of that run, got {entry.run.number}'s")
-    entries[entry.run.number] = entry
-    return entry
-
-
-def _number(key: bytes) -> int:
     digits = key.partition(b"/")[2]
-    if not digits.isdigit():
-        raise CheckFailed(f"{key.decode(errors='replace')}: expected a run's number in the key")
-    return int(digits)
+    number = int(digits) if _NUMBER.fullmatch(digits) else None
+    if value is None:
+        entries.pop(number or 0, None)  # a key without a number was never an entry
+        return None
+    if number is None:
+        raise CheckFailed(f"{cut(key)}: expected a run's number in the key")
+    entry = decode(value)
+    if entry.run.number != number:
+        raise CheckFailed(f"{cut(key)}: expected the entry of that run, got {entry.run.number}'s")
+    entries[number] = entry
+    return entry
 
 
 def message(entry: RunEntry | RunEnd | Newest) -> Message:

@@ -16,12 +16,14 @@ from streamtrain._native import KafkaCode, KafkaResponse
 from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
+from streamtrain.kafka.control import take_back
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 from streamtrain.topics import snapshots
 from streamtrain.topics.chunks import Chunks, Held, Located, Stored
+from streamtrain.topics.control import LEAP
 from streamtrain.topics.manifest import Kept
 from streamtrain.topics.manifest import decode as decode_manifest
 from streamtrain.topics.shelves import is_manifest, kept_after, manifest_key
@@ -77,14 +79,18 @@ class SnapshotTopic:
         return True
 
     def newest_manifest(self) -> Located | None:
-        """The newest manifest, read from the topic's end; None where there is no snapshot or no topic yet."""
+        """The newest manifest that was not taken back, read from the topic's end; None where there is no snapshot or
+        no topic yet."""
         low, end = self.bounds()
         step = _FIRST_STEP
+        gone: set[bytes | None] = set()  # by a tombstone that comes later
         while end > low:
             begin = max(low, end - step)
-            found = [one for one in self.window(begin, end) if is_manifest(one.key) and one.value is not None]
-            if found:
-                return self.located(found[-1])
+            for one in reversed([one for one in self.window(begin, end) if is_manifest(one.key)]):
+                if one.value is None:
+                    gone.add(one.key)
+                elif one.key not in gone:
+                    return self.located(one)
             end, step = begin, step * _STEP_GROWTH
         return None
 
@@ -237,6 +243,14 @@ class SnapshotTopic:
             raise SnapshotError(
                 f"{where}: expected a manifest of job {self.job} under its own key {message.key!r}, "
                 f"got job {manifest.job}, key {manifest_key(manifest.shelf)!r}"
+            )
+        kept, imported = (entry.version for entry in manifest.kept), (entry.version for entry in manifest.imported)
+        known = [message.offset, *kept, *imported]
+        if manifest.version - max(known) > LEAP or manifest.run.number > LEAP:
+            raise SnapshotError(
+                f"{where}: key {message.key!r}: expected a version and a run that a trainer has counted up to, got "
+                f"version {manifest.version}, run {manifest.run.number}; another program wrote it; "
+                f"{take_back(self.bootstrap, self.name, message.key)}"
             )
         return Located(manifest, sha256(message.value), message.offset)
 

@@ -22,7 +22,7 @@ from streamtrain.moving.snapshot_file import SnapshotFile
 from streamtrain.origins.moves import is_files
 from streamtrain.origins.origin import Gaps
 from streamtrain.origins.topic import records_topic, start_offsets
-from streamtrain.run.held_job import HeldJob, check_published_last
+from streamtrain.run.held_job import HeldJob
 from streamtrain.run.lineage import Lineage, imported_lineage, misfits
 from streamtrain.run.publication import Assembler
 from streamtrain.topics import control
@@ -101,7 +101,7 @@ class Import:
         """"Empty" is a positive answer here: read to the last stable offset, no snapshot, and control names none."""
         last = _settled(self._topics.published_last)
         newest = self._topics.snapshots.newest_manifest()
-        check_published_last(self._names["snapshots"], newest, last)
+        self._topics.check_published_last(newest, last)
         if newest is None:
             return
         manifest = newest.manifest

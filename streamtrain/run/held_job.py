@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable, Mapping
 
 from streamtrain.build import build_digest
-from streamtrain.errors import SnapshotError
+from streamtrain.errors import CheckFailed, SnapshotError
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.control import ControlTopic, take_back
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.kafka.transaction import Unfinished
 from streamtrain.topics import control
@@ -80,18 +80,24 @@ class HeldJob:
         """What control says was published last."""
         return self.control.look().newest
 
+    def check_published_last(self, newest: Located | None, last: Newest | None) -> None:
+        """SnapshotError where the newest manifest is not the one control names: the topic has lost snapshots since.
 
-def check_published_last(topic: str, newest: Located | None, last: Newest | None) -> None:
-    """SnapshotError where the newest manifest is not the one control names: the topic has lost snapshots since.
-
-    Where control names none (it was deleted and made anew) the manifest stands alone.
-    """
-    if last is None or (newest is not None and newest.digest == last.digest):
-        return
-    found = "none"
-    if newest is not None:
-        found = f"version {newest.manifest.version}, digest {newest.digest.hex()[:12]}… at {topic}@{newest.offset}"
-    raise SnapshotError(
-        f"{topic}: expected version {last.version}, digest {last.digest.hex()[:12]}…, which was published last, found "
-        f"{found}; was the topic deleted, or did its broker lose what it held? Bring that back"
-    )
+        Where control names none (it was deleted and made anew) the manifest stands alone.
+        """
+        if last is None or (newest is not None and newest.digest == last.digest):
+            return
+        found, version, name = "none", 0, self.snapshots.name
+        if newest is not None:
+            version = newest.manifest.version
+            found = f"version {version}, digest {newest.digest.hex()[:12]}… at {name}@{newest.offset}"
+        digest = f"{last.digest.hex()[:12]}…"
+        expected = f"{name}: expected version {last.version}, digest {digest}, which was published last"
+        mend = take_back(self.snapshots.bootstrap, self._control_name, control.NEWEST_KEY)
+        if last.version - version > control.LEAP:  # --fresh would go on above it, and then no version is left
+            why = f"no trainer has counted so far, another program wrote key newest of {self._control_name}"
+            raise CheckFailed(f"{expected}, found {found}; {why}; {mend}")
+        raise SnapshotError(
+            f"{expected}, found {found}; was the topic deleted, or did its broker lose what it held? Bring that back. "
+            f"If another program wrote key newest of {self._control_name}: {mend}"
+        )

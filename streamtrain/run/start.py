@@ -15,7 +15,7 @@ from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.origins.origin import Origin
 from streamtrain.run.beginning import State, fill_fresh, publish_first
-from streamtrain.run.held_job import HeldJob, check_published_last
+from streamtrain.run.held_job import HeldJob
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lineage import (
     Lineage,
@@ -70,7 +70,7 @@ class Start:
         last = waited(self._topics.published_last)
         try:
             known = waited(self._snapshots.newest_manifest)
-            check_published_last(self._snapshots.name, known, last)
+            self._topics.check_published_last(known, last)
             newest = None if known is None or flags.restore is not None else waited(lambda: self._whole(known))
         except SnapshotError as error:
             if not flags.fresh:

@@ -95,8 +95,8 @@ def test_a_refused_snapshot_keeps_nobody_from_the_next(bench: Bench, publisher: 
             assert model.version == counters["version"] == kept and model.error is not None, name
             assert model.predict(ROW)
             if name in MALFORMED:
-                words = f"snapshot {version or kept + 1} of {bench.job}: expected the columns and model"
-                assert words in caplog.text, name
+                words = f"snapshot {kept + 1} of {bench.job}: expected the columns and model"
+                assert ("expected a version and a run that a trainer" if version else words) in caplog.text, name
             bench.ask(ROW, str(at))
             bench.flush()
             wait_for(lambda at=at: counters["requests"] == at + 1)
@@ -162,11 +162,11 @@ def test_a_good_one_of_a_higher_version_keeps_a_start_from_a_lower_one(
     topic: SnapshotTopic, publisher: Publisher
 ) -> None:
     """Versions a reader sees never go down, whoever it was that saw them."""
-    MODEL.put(publisher, HUGE)
+    MODEL.put(publisher, 900)
     MODEL.put(publisher, 2, kept=())
     following = Following(topic)
     assert following.seen == [] and len(following.rejected) == 1
-    assert f"expected a version above {HUGE}" in following.rejected[0]
+    assert "expected a version above 900" in following.rejected[0]
 
 
 @pytest.mark.parametrize("newest_only", [True, False])

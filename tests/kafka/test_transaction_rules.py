@@ -7,6 +7,7 @@ import errno
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +27,7 @@ from at_once import run_at_once
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from failing_librdkafka import built
-from publisher import example_manifest
+from publisher import Publisher, example_manifest
 from waiting import wait_for
 
 import streamtrain.broker.node as node
@@ -36,7 +38,14 @@ from streamtrain.broker.distribution import find_distribution
 from streamtrain.broker.fencing import fenced
 from streamtrain.broker.folder import load_record
 from streamtrain.broker.node import start_node
-from streamtrain.errors import KafkaBroken, StreamtrainError, TooManyOpenFiles, UserMistake
+from streamtrain.errors import (
+    CheckFailed,
+    KafkaBroken,
+    SnapshotError,
+    StreamtrainError,
+    TooManyOpenFiles,
+    UserMistake,
+)
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.once import Once
@@ -44,8 +53,10 @@ from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.transaction import Batch, Transactions, _Failed, _Unknown
 from streamtrain.run.held_job import HeldJob
+from streamtrain.topics import control
 from streamtrain.topics.chunks import Located
-from streamtrain.topics.control import RunEntry
+from streamtrain.topics.control import LEAP, Newest, RunEntry
+from streamtrain.topics.manifest import Run, encode
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import Message, TopicWish, job_topics
 from tests.chaos.faults import BrokerStall, hold
@@ -548,3 +559,55 @@ def leader_epoch(bootstrap: str) -> int:
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     (asked,) = client.list_offsets({TopicPartition("written", 0): OffsetSpec.latest()}, request_timeout=60).values()
     return int(asked.result().leader_epoch)
+
+
+def forged_entries(job: str) -> Iterator[Message]:
+    """Messages that a stranger may write to control and no trainer of the job does."""
+    run = RunEntry(Run(7, "ab" * 16), job, "host", 1, 1, "0.1.0")
+    for number in (2**63 - 1, 2**62, LEAP + 2):
+        yield control.run_message(replace(run, run=replace(run.run, number=number)))
+    arabic = "\u0667".encode()
+    for digits in (b"", b"0", b"-1", b"007", b"+7", b"7 ", arabic, b"x", b"\xff", b"9" * 5000, b"1" + b"0" * 19):
+        for kind in (b"run/", b"end/"):
+            yield Message(kind + digits, control.encode_run(run))
+    yield Message(b"run/8", control.encode_run(run))
+    yield Message(b"run/7", b"no entry")
+    yield control.run_message(replace(run, job="another"))
+    yield Message(b"newest", b"no entry")
+
+
+def test_what_a_stranger_writes_to_control_is_refused_before_anything_is_written_and_taken_back_as_it_says(
+    kafka: Any, job: str, transactions: Transactions
+) -> None:
+    assert transactions.open().number == 1
+    admin, topic = Admin(kafka.bootstrap), f"{job}.control"
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
+    held = HeldJob(job, {"bootstrap.servers": kafka.bootstrap}, names(job), admin)
+    for number, forged in enumerate(forged_entries(job)):
+        producer.produce(topic, forged.value, forged.key)
+        assert producer.flush(60) == 0
+        before = admin.high_watermarks(topic, 1)
+        with pytest.raises(StreamtrainError, match=re.escape(repr(forged.key))) as error:
+            listed_transactions(kafka.bootstrap, job, admin).open() if number == 0 else held.holder()
+        assert admin.high_watermarks(topic, 1) == before, "something was written"
+        (program,) = re.findall('python -c "(.*)"', str(error.value))
+        exec(program)
+    assert listed_transactions(kafka.bootstrap, job, admin).open().number == 2
+
+
+def test_a_version_no_trainer_counted_to_is_refused_and_taken_back(kafka: Any, job: str) -> None:
+    topics = HeldJob(job, {"bootstrap.servers": kafka.bootstrap}, names(job), Admin(kafka.bootstrap))
+    publisher = Publisher(kafka.bootstrap, job)
+    good = publisher.put(1, b"model")
+    for forged in ({"version": 2**63 - 1}, {"run": Run(2**63 - 1, "ab" * 16)}):
+        made = example_manifest(**{"version": 2, "job": job, "shelf": "s/0002", "kept": publisher.kept, **forged})
+        publisher.write([Message(b"s/0002/m", encode(made))])
+        with pytest.raises(SnapshotError, match="another program wrote it") as error:
+            topics.snapshots.newest_manifest()
+        (program,) = re.findall('python -c "(.*)"', str(error.value))
+        exec(program)
+        newest = topics.snapshots.newest_manifest()
+        assert newest is not None and newest.digest == good.digest
+    for version, refused in ((2**63 - 1, CheckFailed), (2, SnapshotError)):
+        with pytest.raises(refused, match="b'newest'"):
+            topics.check_published_last(newest, Newest(version, bytes(32), "ab" * 16))

@@ -137,13 +137,6 @@ def test_a_tombstone_takes_an_entry_away_and_other_keys_are_passed_over() -> Non
     assert found == Control()
 
 
-def test_an_entry_under_another_runs_key_is_refused() -> None:
-    with pytest.raises(CheckFailed, match=r"run/13: expected the entry of that run, got 12's"):
-        taken(MESSAGES[0]._replace(key=b"run/13"))
-    with pytest.raises(CheckFailed, match=r"end/x: expected a run's number"):
-        taken(MESSAGES[1]._replace(key=b"end/x"))
-
-
 OURS = [key for key, topic in all_topics().items() if topic.owned]
 GOLDEN_MESSAGES = {key: [message for message, _ in golden_messages.read(key)] for key in OURS}
 

@@ -37,6 +37,11 @@ _NUMBER = re.compile(rb"[1-9][0-9]{0,18}")  # without leading zeros: one key a r
 LEAP = 2**32  # a run or version that is so far above the one before was not counted by a trainer
 
 
+def transactional_id(job: str) -> str:
+    """The id by which a trainer writes; a program of the user's that is named like the job keeps its own."""
+    return f"streamtrain.{job}"
+
+
 @dataclass(frozen=True)
 class RunEntry:
     """One life of a trainer, as its first transaction announces it."""

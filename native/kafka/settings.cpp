@@ -45,7 +45,7 @@ constexpr KafkaSetting SETTINGS[] = {
     {"auto.offset.reset", "earliest", Hold::owned, snapshots | members, "a group without offsets answers all requests"},
     {"enable.partition.eof", "true", Hold::owned, readers, "a bounded read ends by it; a deaf client is seen by it"},
     {"isolation.level", "read_committed", Hold::owned, consumers, exact},
-    {"transactional.id", nullptr, Hold::owned, transactions, "it is the job's name"},
+    {"transactional.id", nullptr, Hold::owned, transactions, "it is made of the job's name"},
     {"transaction.timeout.ms", "10000", Hold::owned, of(publish, resend), exact},
     {"transaction.timeout.ms", "5000", Hold::owned, of(answer), exact},
     {"enable.idempotence", "true", Hold::owned, producers, exact},

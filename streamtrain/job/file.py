@@ -33,7 +33,7 @@ from streamtrain.registry import nearest
 class JobFile(Section):
     """A job file without [kafka] and [registry]."""
 
-    name: JobName = Field(description="the job's name: topics and the transactional id begin with it")
+    name: JobName = Field(description="the job's name; topics begin with it, the trainer writes as streamtrain.<name>")
     topics: Topics = Field(default={}, description="names and creation settings of topics")
     records: Records = Records()
     columns: dict[str, Column] = Field(min_length=1, description="what of a record is used, and as what")

@@ -10,6 +10,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -29,7 +30,7 @@ from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import Reminder, get_logger
 from streamtrain.topics.chunks import Located
-from streamtrain.topics.control import RunEntry
+from streamtrain.topics.control import RunEntry, transactional_id
 from streamtrain.topics.manifest import Run
 from streamtrain.topics.topic import Message
 
@@ -76,6 +77,9 @@ class Holding(Protocol):
 
     def holder(self) -> RunEntry | None:
         """The entry of the newest run."""
+
+    def older_build_runs(self) -> bool:
+        """Whether the newest run is of another build and has not said that it ended."""
 
     def newest(self) -> Located | None:
         """The newest manifest; None where there is none, or none that can be read."""
@@ -124,10 +128,10 @@ class Transactions:
     def __init__(
         self,
         settings: Mapping[str, str],
-        transactional_id: str,
+        job: str,
         held: Holding,
     ) -> None:
-        self._settings, self._id = settings, transactional_id
+        self._settings, self._job = settings, job
         self._held = held
         self._producer: TransactionalProducer | None = None
         self._newest: bytes | None = None  # digest of what was published last
@@ -141,6 +145,8 @@ class Transactions:
         while True:
             self._new_producer(first=True)
             seen = self.answered(self._held.holder)
+            if self.answered(self._held.older_build_runs):
+                self._fence_bare_name()
             newest = self.answered(self._held.newest)
             self._newest = None if newest is None else newest.digest
             published = 0 if newest is None else newest.manifest.run.number
@@ -161,6 +167,14 @@ class Transactions:
             else:
                 self.run = run
                 return run
+
+    def _fence_bare_name(self) -> None:
+        """Ends the producer of a build before the transactional id began with "streamtrain."."""
+        with closing(TransactionalProducer.open(Purpose.PUBLISH, self._settings, self._job)) as bare:
+            outcome = bare.native.prepare()
+        if outcome.code:
+            reason = str(self._explained(bare, outcome))
+            log.warning("a trainer of an older build may go on beside this one; end it", reason=reason)
 
     def publish(self, batch: Batch) -> int:
         """Commits `batch`, whatever it takes, and gives its last message's offset, which is the manifest's.
@@ -230,7 +244,7 @@ class Transactions:
 
     def _new_producer(self, first: bool = False) -> None:
         if self._producer is None:
-            self._producer = TransactionalProducer.open(Purpose.PUBLISH, self._settings, self._id)
+            self._producer = TransactionalProducer.open(Purpose.PUBLISH, self._settings, transactional_id(self._job))
         else:
             self._producer.close()
         producer = self._producer

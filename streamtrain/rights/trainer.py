@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamtrain.rights.right import Right, looks, reads, writes
+from streamtrain.topics.control import transactional_id
 from streamtrain.topics.topic import all_topics
 
 HELP = "trains: `streamtrain train`"
@@ -18,6 +19,6 @@ def rights(job: str, topics: Mapping[str, str]) -> list[Right]:
         *reads(topics["records"], *own, *held_out),
         *writes(*own),
         *looks(topics["predictions"]),  # a start tells which of the job's topics are wanting
-        Right("transactional-id", job, ("Write", "Describe")),
+        Right("transactional-id", transactional_id(job), ("Write", "Describe")),
         Right("group", job, ("Read", "Describe")),  # to show its lag
     ]

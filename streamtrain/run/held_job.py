@@ -37,6 +37,11 @@ class HeldJob:
     def holder(self) -> RunEntry | None:
         return self.control.look().holder
 
+    def older_build_runs(self) -> bool:
+        known = self.control.look()
+        holder = known.holder
+        return holder is not None and holder.run.number not in known.ends and holder.build != build_digest()
+
     def newest(self) -> Located | None:
         try:
             return self.snapshots.newest_manifest()

@@ -342,23 +342,23 @@ ROW = {"x1": 0.5, "x2": 0.1, "x3": 0.2, "x4": 0.3, "colour": "red"}
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("role", "operation", "ending", "command"),
+    ("role", "operation", "pattern", "command"),
     [
-        ("trainer", "WRITE", ".rounds", "train JOB --until-end"),
-        ("trainer", "READ", ".records", "train JOB --until-end"),
-        ("trainer", "WRITE", "", "train JOB --until-end"),  # its transactions
-        ("predictor", "READ", ".snapshots", "predict JOB --until-end"),
-        ("auditor", "READ", ".control", "verify JOB"),
+        ("trainer", "WRITE", "{}.rounds", "train JOB --until-end"),
+        ("trainer", "READ", "{}.records", "train JOB --until-end"),
+        ("trainer", "WRITE", "streamtrain.{}", "train JOB --until-end"),  # its transactions
+        ("predictor", "READ", "{}.snapshots", "predict JOB --until-end"),
+        ("auditor", "READ", "{}.control", "verify JOB"),
     ],
 )
 def test_what_is_not_given_is_missed(
-    guarded: GuardedKafka, tmp_path: Path, role: str, operation: str, ending: str, command: str
+    guarded: GuardedKafka, tmp_path: Path, role: str, operation: str, pattern: str, command: str
 ) -> None:
     job = LiveJob(guarded, tmp_path, produce=100)
     if role != "trainer":
         threaded.rows_after(job.path)
     user = As(guarded, job, role, tmp_path)
-    name = f"{job.name}{ending}"
+    name = pattern.format(job.name)
     (taken,) = [each for each in user.bindings if (each.name, each.operation) == (name, AclOperation[operation])]
     exact = AclBindingFilter(
         taken.restype, taken.name, taken.resource_pattern_type, taken.principal, taken.host, taken.operation,

@@ -55,7 +55,7 @@ from streamtrain.kafka.transaction import Batch, Transactions, _Failed, _Unknown
 from streamtrain.run.held_job import HeldJob
 from streamtrain.topics import control
 from streamtrain.topics.chunks import Located
-from streamtrain.topics.control import LEAP, Newest, RunEntry
+from streamtrain.topics.control import LEAP, Newest, RunEntry, transactional_id
 from streamtrain.topics.manifest import Run, encode
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import Message, TopicWish, job_topics
@@ -341,8 +341,8 @@ class Writer(threading.Thread):
     def __init__(self, bootstrap: str, name: str, topic: str, partitions: int, gone: threading.Event) -> None:
         super().__init__()
         self._settings: dict[str, Any] = {
-            "bootstrap.servers": bootstrap, "transactional.id": name, "transaction.timeout.ms": LAPSES_MS,
-            "retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "log_level": 0,
+            "bootstrap.servers": bootstrap, "transactional.id": transactional_id(name),
+            "transaction.timeout.ms": LAPSES_MS, "retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "log_level": 0,
         }  # fmt: skip
         self._topic, self._partitions, self._gone = topic, partitions, gone
         self.committed: list[bytes] = []
@@ -559,6 +559,29 @@ def leader_epoch(bootstrap: str) -> int:
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     (asked,) = client.list_offsets({TopicPartition("written", 0): OffsetSpec.latest()}, request_timeout=60).values()
     return int(asked.result().leader_epoch)
+
+
+def test_a_program_named_like_the_job_goes_on_and_an_older_build_under_that_name_does_not(
+    kafka: Any, job: str, transactions: Transactions
+) -> None:
+    def begun() -> confluent_kafka.Producer:
+        producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": job})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        producer.produce(f"{job}.records", b"row", partition=0)
+        assert producer.flush(60) == 0
+        return producer
+
+    users = begun()
+    assert transactions.open().number == 1
+    users.commit_transaction(60)
+    older = begun()
+    run = Run(2, "cd" * 16)
+    entry = control.run_message(RunEntry(run, job, "host", 1, 1, "0.1.0+older"))
+    transactions.publish(Batch([(f"{job}.control", entry)]))
+    assert listed_transactions(kafka.bootstrap, job, Admin(kafka.bootstrap)).open().number == 3
+    with pytest.raises(KafkaException, match="fenced"):
+        older.commit_transaction(60)
 
 
 def forged_entries(job: str) -> Iterator[Message]:

@@ -7,6 +7,7 @@ FAILED = 1
 MISTAKE = 2
 UNREACHABLE = 3
 REPLACED = 4
+NOT_REPLAYABLE = 5
 INTERRUPTED = 130
 OF_COMMANDS = {
     DONE: "done",
@@ -14,6 +15,7 @@ OF_COMMANDS = {
     MISTAKE: "the user's mistake, or Kafka does not let this user in",
     UNREACHABLE: "Kafka cannot be reached",
     REPLACED: "replaced by a newer run",
+    NOT_REPLAYABLE: "records that replay needs were compacted away",
     INTERRUPTED: "stopped by Ctrl-C, or at once",
 }
 OF_ERRORS = (FAILED, MISTAKE, UNREACHABLE, REPLACED)  # a process that ends with one of them has said why

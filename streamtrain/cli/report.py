@@ -10,10 +10,10 @@ from streamtrain.cli.output import Output
 
 
 class Report(Protocol):
-    """A result: whether all held, as a document, and in lines for people."""
+    """A result: the exit code, as a document, and in lines for people."""
 
     @property
-    def ok(self) -> bool: ...
+    def exit_code(self) -> int: ...
 
     def as_dict(self) -> dict[str, Any]: ...
 
@@ -21,6 +21,6 @@ class Report(Protocol):
 
 
 def show_report(out: Output, report: Report) -> None:
-    """Shows it and leaves with 0 or 1."""
+    """Shows it and leaves with its exit code."""
     out.document(report.as_dict(), "\n".join(report.lines()))
-    raise typer.Exit(0 if report.ok else 1)
+    raise typer.Exit(report.exit_code)

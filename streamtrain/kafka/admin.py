@@ -51,6 +51,11 @@ class TopicState:
     cleanup_policy: str
     min_insync_replicas: int | None  # None: this Kafka does not say
 
+    @property
+    def compacted(self) -> bool:
+        """Kafka may remove a record once another with its key follows."""
+        return "compact" in self.cleanup_policy
+
 
 @dataclass(frozen=True)
 class TopicChange:

@@ -149,12 +149,15 @@ def _topics(job: Job, admin: Admin, of_files: bool) -> Iterator[Finding]:
 
 
 def _durability(job: Job, admin: Admin) -> Iterator[Finding]:
-    """Where Kafka could keep what it has acknowledged on more disks than it does."""
+    """Where Kafka could keep records for longer, or on more disks, than it does."""
     names = [str(job.topic(key).name) for key in ("records", "snapshots")]
     brokers = admin.broker_count()
     for state in admin.describe(names).values():
         if state is None:
             continue
+        if state.compacted and state.name == names[0]:
+            text = "once records are compacted away `verify` counts them as not checkable and `replay` ends with code 5"
+            yield Finding("topics", "warning", f"{state.name}: cleanup.policy is {state.cleanup_policy}; {text}")
         copies = state.replication
         if copies == 1 and brokers > 1:
             text = f"1 copy on {brokers} brokers, a lost disk loses it; 3 copies are usual"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import threading
 import time
@@ -17,7 +18,7 @@ import msgpack
 import psutil
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from more_partitions import add_partitions
 from waiting import wait_for
 
@@ -310,3 +311,37 @@ def test_killed_processes_cost_no_row(kafka: Any, tmp_path: Path) -> None:
     running.wait_rows(12_000 - dead)
     assert running.end(signal.SIGINT) == 130
     job.check(12_000 - dead, dead)
+
+
+@pytest.mark.full
+def test_records_that_were_compacted_are_counted_and_not_replayable(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1)
+    policy = {"cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01"}
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in policy.items()]
+    changed = ConfigResource(ResourceType.TOPIC, job.records, incremental_configs=entries)
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.incremental_alter_configs([changed])[changed].result(60)
+    assert "cleanup.policy is compact" in job.here("check").stdout
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        job.produce_messages({"value": msgpack.packb(row), "key": str(at % 40)} for at, row in enumerate(rows(200)))
+        written += 200
+
+    for _ in range(3):
+        write()
+        rows_after(job.path)
+    trained_rows = written
+    job.check(trained=trained_rows)
+
+    def compacted() -> bool:
+        write()  # a segment is closed by what comes after it
+        return len(job.messages()) < trained_rows / 2
+
+    wait_for(compacted, 120)
+    rows_after(job.path)
+    lines = job.here("verify")
+    assert lines.returncode == 0 and re.search(r"\d+ records compacted", lines.stdout), lines.stdout
+    replayed = job.here("replay", "--from", str(job.manifests()[0].version))
+    assert replayed.returncode == 5 and re.search(r"not replayable: \d+ records compacted", replayed.stdout), replayed

@@ -12,14 +12,23 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import CheckFailed, StreamtrainError
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.errors import explain
-from streamtrain.kafka.reader import silence
+from streamtrain.kafka.reader import read_all, silence
 from streamtrain.kafka.settings import Purpose
 from streamtrain.origins.moves import ToldFile, is_files
+from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 
 
 class RecordsGone(Exception):
     """The topic no longer holds records of the round log, or files were not given; says which."""
+
+
+class RecordsCompacted(RecordsGone):
+    """The topic's cleanup.policy lets Kafka drop records of the round log, and it did; `count`: how many of a log's."""
+
+    def __init__(self, text: str, count: Callable[[RoundLog], int]) -> None:
+        super().__init__(text)
+        self.count = count
 
 
 class RecordReader(ABC):
@@ -36,7 +45,7 @@ class RecordReader(ABC):
     def close(self) -> None:
         """What was opened."""
 
-    def missing(self, part: Any, silent: bool) -> StreamtrainError:
+    def missing(self, part: Any, silent: bool) -> Exception:
         """Why a range was not read to its end."""
         partition, begin, end = int(part["partition"]), int(part["from_offset"]), int(part["to_offset"])
         if silent:
@@ -54,9 +63,9 @@ class RecordReader(ABC):
 class _TopicReader(RecordReader):
     """Of a topic: a consumer for each partition."""
 
-    def __init__(self, name: str, kafka: Mapping[str, str]) -> None:
+    def __init__(self, name: str, kafka: Mapping[str, str], compacted: bool) -> None:
         super().__init__(name)
-        self._kafka = kafka
+        self._kafka, self._compacted = kafka, compacted
         self._consumers: dict[int, KafkaConsumer] = {}
 
     def open(self, partition: int, offset: int) -> _native.Source:
@@ -70,6 +79,23 @@ class _TopicReader(RecordReader):
                 "the records between were removed (retention)"
             )
         return _native.KafkaSource(consumer.native, self._name, end_offsets=[(partition, end)], bounded=True)
+
+    def missing(self, part: Any, silent: bool) -> Exception:
+        if silent or not self._compacted:
+            return super().missing(part, silent)
+        partition, begin, end = int(part["partition"]), int(part["from_offset"]), int(part["to_offset"])
+        where = f"{self._name} partition {partition} offsets {begin} to {end}, whose cleanup.policy is compact"
+        return RecordsCompacted(where, self._gone)
+
+    def _gone(self, log: RoundLog) -> int:
+        """How many records that the log tells of are not there any more."""
+        spans: dict[int, tuple[int, int | None]] = {}
+        for part in log.ranges:
+            begin, _ = spans.get(partition := int(part["partition"]), (int(part["from_offset"]), None))
+            spans[partition] = begin, int(part["to_offset"])
+        with KafkaConsumer.open(Purpose.READ, self._kafka) as consumer:
+            found = sum(1 for _ in read_all(consumer, self._name, spans))
+        return max(1, int(log.ranges["records"].sum(dtype="i8")) - found)
 
     def close(self) -> None:
         for consumer in self._consumers.values():
@@ -110,8 +136,9 @@ class Readers:
         kafka: Mapping[str, str],
         files: GivenFiles | None = None,
         told: Callable[[str], Sequence[ToldFile]] = lambda identity: (),
+        compacted: bool = False,
     ) -> None:
-        self._topic, self._topic_id, self._kafka = topic, topic_id, kafka
+        self._topic, self._topic_id, self._compacted, self._kafka = topic, topic_id, compacted, kafka
         self._files, self._told = files, told
         self._made: dict[tuple[str, str], RecordReader] = {}
 
@@ -137,7 +164,7 @@ class Readers:
                 f"its records were those of {self._topic} with the topic id {terms.topic_id}; "
                 f"that topic was deleted and made again as {self._topic_id}"
             )
-        return _TopicReader(self._topic, self._kafka)
+        return _TopicReader(self._topic, self._kafka, self._compacted)
 
     def _of_files(self, terms: Terms, schema: Schema) -> RecordReader:
         if self._files is None:

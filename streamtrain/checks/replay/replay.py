@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import Readers, RecordsGone
+from streamtrain.checks.replay.records import Readers, RecordsCompacted, RecordsGone
 from streamtrain.checks.replay.report import Report
 from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.moves import ToldFile, told_files
@@ -33,13 +33,13 @@ def replay(
     kafka = job.kafka_consumer()
     rounds_topic, records_topic = job.topic("rounds").name, job.topic("records").name
     assert rounds_topic is not None and records_topic is not None
-    topic_id = Admin(job.kafka.bootstrap, job.kafka_admin()).topic_ids([records_topic])[records_topic]
+    records = Admin(job.kafka.bootstrap, job.kafka_admin()).describe([records_topic])[records_topic]
     report = Report(job.name, from_version)
     if job.network is not None:
         in_process_of_its_own()
     with (
         SnapshotTopic(job.name, job.kafka.bootstrap, kafka) as topic,
-        _readers(topic, records_topic, topic_id or "none", kafka, files) as readers,
+        _readers(topic, records_topic, records, kafka, files) as readers,
     ):
         state = LineageState(topic.version(from_version), readers, job.network)
         for log in round_logs(kafka, rounds_topic):
@@ -55,25 +55,30 @@ def replay(
                 break
             try:
                 report.snapshots.append(state.follow(log, _held(topic, log.version)))
+            except RecordsCompacted as gone:
+                lacking = f"not replayable: {gone.count(log)} records compacted"
+                report.not_replayable = f"{lacking}; stopped before snapshot {log.version}: {gone}"
+                break
             except RecordsGone as gone:
                 report.notes.append(f"stopped before {log.version}: {gone}")
                 break
         report.notes += state.notes
-    if not any(found.whole for found in report.snapshots):
+    if not report.not_replayable and not any(found.whole for found in report.snapshots):
         why = "; ".join(report.notes) or f"{rounds_topic} holds no newer round log of its lineage"
         raise CheckFailed(f"{job.name}: no snapshot to compare after {from_version}: {why}")
     return report
 
 
 def _readers(
-    held: SnapshotTopic, topic: str, topic_id: str, kafka: Mapping[str, str], files: Sequence[FoundFile]
+    held: SnapshotTopic, topic: str, records: TopicState | None, kafka: Mapping[str, str], files: Sequence[FoundFile]
 ) -> Readers:
     def told(identity: str) -> list[ToldFile]:
         """By the newest snapshot held that has read them."""
         of_them = [each.manifest for each in held.list() if each.manifest.positions.topic_id == identity]
         return told_files(of_them[-1].gaps, identity) if of_them else []
 
-    return Readers(topic, topic_id, kafka, GivenFiles(files) if files else None, told)
+    topic_id, compacted = ("none", False) if records is None else (records.topic_id, records.compacted)
+    return Readers(topic, topic_id, kafka, GivenFiles(files) if files else None, told, compacted)
 
 
 def _held(topic: SnapshotTopic, version: int) -> Stored | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamtrain import exits
+
 
 @dataclass
 class Replayed:
@@ -25,10 +27,21 @@ class Report:
     start: int
     snapshots: list[Replayed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    not_replayable: str = ""  # why it stopped before the end
+
+    @property
+    def differs(self) -> bool:
+        return any(found.differences for found in self.snapshots)
 
     @property
     def ok(self) -> bool:
-        return bool(self.snapshots) and not any(found.differences for found in self.snapshots)
+        return self.exit_code == exits.DONE
+
+    @property
+    def exit_code(self) -> int:
+        if self.not_replayable and not self.differs:
+            return exits.NOT_REPLAYABLE
+        return exits.FAILED if self.differs or not self.snapshots else exits.DONE
 
     def as_dict(self) -> dict[str, Any]:
         rows = [
@@ -41,7 +54,8 @@ class Report:
             }
             for found in self.snapshots
         ]
-        return {"job": self.job, "from": self.start, "ok": self.ok, "snapshots": rows, "notes": self.notes}
+        why = {"not_replayable": self.not_replayable} if self.not_replayable else {}
+        return {"job": self.job, "from": self.start, "ok": self.ok, **why, "snapshots": rows, "notes": self.notes}
 
     def lines(self) -> list[str]:
         """For people."""
@@ -53,5 +67,6 @@ class Report:
                 + ("" if found.whole else " (loss and scores; its parameters are compacted away)")
             )
             lines += [f"        {difference}" for difference in found.differences]
-        result = "every snapshot came out bit for bit" if self.ok else "A SNAPSHOT DIFFERS"
+        same = self.not_replayable or "every snapshot came out bit for bit"
+        result = "A SNAPSHOT DIFFERS" if self.differs else same
         return [*lines, *self.notes, f"{self.job} from snapshot {self.start}: {result}"]

@@ -62,7 +62,9 @@ class Waiting:
                 for rows in letter.rows:
                     check.problems += [f"{letter.where}: {told}" for told in letter.decoder.otherwise(message, rows)]
 
-    def check_met(self, check: Check, identity: str, partition: int, begin: int, end: int) -> None:
+    def check_met(
+        self, check: Check, identity: str, partition: int, begin: int, end: int, may_compact: bool = False
+    ) -> None:
         """Once all records there were read: letters about offsets where none lies."""
         if not self._offsets:
             for name, number, offset in sorted(self.by_place):
@@ -71,7 +73,8 @@ class Waiting:
         for offset in offsets[bisect_left(offsets, begin) : bisect_left(offsets, end)]:
             if (place := (identity, partition, offset)) not in self._met:
                 where = self.by_place[place][0].where
-                check.problems.append(f"{where}: there is no record {offset} in partition {partition}")
+                told = f"{where}: there is no record {offset} in partition {partition}"
+                (check.not_checkable if may_compact else check.problems).append(told)
 
 
 def _kept(key: bytes | None) -> bytes | None:

@@ -77,4 +77,4 @@ def _topic(
         _Partition(consumer, state.name, number, low, max(low, end), on_read)
         for number, (low, end) in enumerate(spans)
     ]
-    return Topic(state.name, state.topic_id, partitions)
+    return Topic(state.name, state.topic_id, partitions, state.compacted)

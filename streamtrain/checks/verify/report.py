@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamtrain import exits
+
 
 @dataclass
 class Check:
@@ -47,6 +49,10 @@ class Report:
     @property
     def ok(self) -> bool:
         return all(check.ok for check in self.checks)
+
+    @property
+    def exit_code(self) -> int:
+        return exits.DONE if self.ok else exits.FAILED
 
     def as_dict(self) -> dict[str, Any]:
         return {

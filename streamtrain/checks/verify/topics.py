@@ -32,6 +32,7 @@ class Topic:
     name: str
     topic_id: str
     partitions: Sequence[Partition]
+    compacted: bool = False  # by its cleanup.policy: offsets without a record are no loss
 
     def messages(self) -> Iterator[Message]:
         """Every message it holds, a partition after the other."""

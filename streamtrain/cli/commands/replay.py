@@ -30,7 +30,9 @@ def replay(
     ] = None,
     files: Files = None,
 ) -> None:
-    """Compute published snapshots again from snapshot N over the round log and compare; writes nothing."""
+    """Compute published snapshots again from snapshot N over the round log and compare; writes nothing. Exit code 1
+    where one differs, 5 where records that it needs were compacted away.
+    """
     if to_version is not None and to_version <= from_version:
         raise UserMistake(f"--to: expected a version after --from {from_version}, got {to_version}")
     show_report(session.out, recompute(session.connected_job(job), from_version, to_version, found_files(files or ())))

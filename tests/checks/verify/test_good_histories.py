@@ -3,6 +3,7 @@ what it says; early stopping is counted again."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -136,6 +137,23 @@ def test_a_log_that_retention_has_shortened() -> None:
     rounds.remove(rounds.end)
     report = passed(made)
     assert "removed by retention" in not_checkable(report, "tiling") and report.versions is None
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_records_that_their_policy_lets_kafka_compact_are_counted_and_no_others_may_lack(left: int) -> None:
+    made = clean_job()
+    gone = 0
+    for partition in made.written.partitions["records"]:
+        kept = partition.messages[left::3]
+        gone += len(partition.messages) - len(kept)
+        partition.messages = kept
+    topics = made.written.topics()
+    assert topics.records is not None and not check_topics(topics).ok
+    report = check_topics(replace(topics, records=replace(topics.records, compacted=True)))
+    assert report.ok, "\n".join(report.lines())
+    counts = [int(count) for check in report.checks for each in check.not_checkable
+              for count in re.findall(r"(\d+) records compacted", each)]  # fmt: skip
+    assert sum(counts) == gone
 
 
 def test_what_was_published_while_the_topics_were_read() -> None:

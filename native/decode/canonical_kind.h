@@ -1,5 +1,5 @@
 // Columns whose texts are read as a boolean or a whole number and then go on as that one: True, true and 1 are one
-// value, 1.0 and 1 too.
+// value, 1.0 and 1 too. So are whole decimals of Kafka Connect.
 #pragma once
 #include <algorithm>
 
@@ -7,13 +7,15 @@
 #include "decode/decimal_text.h"
 #include "decode/missing_words.h"
 #include "decode/row_writer.h"
+#include "decode/unscaled_integer.h"
 
 namespace st {
 
 class CanonicalKind final : public Kind {
   public:
     CanonicalKind(std::unique_ptr<Kind> inner, bool is_boolean, const Options &options)
-        : inner_(std::move(inner)), is_boolean_(is_boolean), missing_words_(options) {}
+        : inner_(std::move(inner)), is_boolean_(is_boolean), missing_words_(options),
+          scale_(connect_scale(options.get<std::string>("parse"))) {}
 
     const char *expected() const override { return is_boolean_ ? "true or false" : "whole number"; }
     void place(SlotPlaces &places) override { inner_->place(places); }
@@ -43,6 +45,7 @@ class CanonicalKind final : public Kind {
         else if (!is_boolean_ && read_whole(utf8, whole) && whole.digits.empty())
             inner_->integer(row, c, whole.magnitude, whole.negative);
         else if (!is_boolean_ && !whole.digits.empty()) inner_->long_integer(row, c, whole.rounded, whole.digits);
+        else if (scale_) row.wrong(c, quoted(utf8) + (parse_unscaled(utf8) ? ", a fraction" : NO_UNSCALED));
         else if (missing_words_.has(utf8)) row.missing(c, quoted(utf8));
         else row.wrong(c, quoted(utf8));
     }
@@ -51,7 +54,8 @@ class CanonicalKind final : public Kind {
     bool is_missing_word(std::string_view utf8) const override {
         bool is_true;
         Whole whole;
-        return missing_words_.has(utf8) && !(is_boolean_ ? read_boolean(utf8, is_true) : read_whole(utf8, whole));
+        if (scale_ || !missing_words_.has(utf8)) return false;   // "null" is base64
+        return !(is_boolean_ ? read_boolean(utf8, is_true) : read_whole(utf8, whole));
     }
 
     CellForm form() const override { return inner_->form(); }
@@ -100,7 +104,12 @@ class CanonicalKind final : public Kind {
         return true;
     }
 
-    static bool read_whole(std::string_view utf8, Whole &whole) {
+    bool read_whole(std::string_view utf8, Whole &whole) const {
+        std::string scaled;
+        if (scale_ && !whole_unscaled(utf8, *scale_, scaled)) return false;
+        return read_digits(scale_ ? std::string_view(scaled) : utf8, whole);
+    }
+    static bool read_digits(std::string_view utf8, Whole &whole) {
         if (parse_whole(utf8, whole.magnitude, whole.negative)) {
             whole.negative &= whole.magnitude != 0;
             return true;
@@ -133,12 +142,13 @@ class CanonicalKind final : public Kind {
     const std::unique_ptr<Kind> inner_;
     const bool is_boolean_;
     const MissingWords missing_words_;
+    const std::optional<i32> scale_;   // of texts that are a decimal of Kafka Connect
 };
 
 // The kind itself, where its column says nothing of how texts are read.
 inline std::unique_ptr<Kind> canonical(std::unique_ptr<Kind> kind, const Options &options) {
     const auto parse = options.get<std::string>("parse");
-    if (parse != "bool" && parse != "number") return kind;
+    if (parse != "bool" && parse != "number" && !connect_scale(parse)) return kind;
     return std::make_unique<CanonicalKind>(std::move(kind), parse == "bool", options);
 }
 

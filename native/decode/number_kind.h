@@ -4,14 +4,15 @@
 #include "decode/float_span.h"
 #include "decode/missing_words.h"
 #include "decode/row_writer.h"
+#include "decode/unscaled_integer.h"
 
 namespace st {
 
 class NumberKind : public Kind {
   public:
-    explicit NumberKind(const Options &options) : missing_words_(options), point_(point_of(options)) {
-        const auto parse = options.get<std::string>("parse");
-        parses_ = point_ || parse == "decimal";
+    explicit NumberKind(const Options &options)
+        : missing_words_(options), point_(point_of(options)), scale_(connect_scale(options.get<std::string>("parse"))) {
+        parses_ = point_ || scale_ || options.get<std::string>("parse") == "decimal";
     }
 
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
@@ -25,7 +26,9 @@ class NumberKind : public Kind {
         else no_number(row, c, utf8);
     }
     bool takes_text() const override { return parses_; }
-    bool is_missing_word(std::string_view utf8) const override { return has_words() && missing_words_.has(utf8); }
+    bool is_missing_word(std::string_view utf8) const override {
+        return !scale_ && has_words() && missing_words_.has(utf8);   // "null" is base64
+    }
     bool reads_points() const override { return point_ != ','; }
 
   protected:
@@ -33,6 +36,11 @@ class NumberKind : public Kind {
     virtual bool has_words() const { return true; }
 
     bool read(std::string_view utf8, f64 &value) const {
+        if (scale_) {
+            const auto found = parse_unscaled(utf8);
+            if (found) value = found->over(*scale_);
+            return found.has_value();
+        }
         return point_ ? parse_amount(utf8, point_, value) : parse_decimal(utf8, value);
     }
 
@@ -60,11 +68,12 @@ class NumberKind : public Kind {
     }
     void no_number(RowWriter &row, u32 c, std::string_view utf8) const {
         if (is_missing_word(utf8)) row.missing(c, quoted(utf8));
-        else row.wrong(c, quoted(utf8));
+        else row.wrong(c, quoted(utf8) + (scale_ ? NO_UNSCALED : ""));
     }
 
     const MissingWords missing_words_;
     const char point_;
+    const std::optional<i32> scale_;   // of texts that are a decimal of Kafka Connect
 };
 
 }  // namespace st

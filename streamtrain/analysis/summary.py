@@ -14,7 +14,7 @@ from streamtrain.columns.column import Column
 from streamtrain.columns.formats import parse
 from streamtrain.columns.kinds import FEATURE
 from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
-from streamtrain.columns.kinds.parsed import ONE_TEXT
+from streamtrain.columns.kinds.parsed import ONE_TEXT, has_one_text
 from streamtrain.columns.rejected import RejectedRows
 from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
@@ -211,7 +211,7 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
     if column.entry.time_unit(column) is not None:
         return TIME, {**kept, "kind": "time"}
     if column.entry.is_text(column) or column.entry.takes_names(column) or kept.get("parse") in ONE_TEXT:
-        if kept.get("parse") not in ONE_TEXT:
+        if not has_one_text(kept.get("parse")):
             kept.pop("parse", None)
         return TEXT, {**kept, "kind": "category", "vocabulary": {"capacity": 1}, "missing": ""}  # its whole hash
     if form != "value" or not column.entry.is_numeric(column):

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from streamtrain.columns import transforms
 from streamtrain.columns.column import Column, told
 from streamtrain.columns.expression import problems as expression_problems
-from streamtrain.columns.kinds.parsed import ONE_TEXT
+from streamtrain.columns.kinds.parsed import has_one_text
 from streamtrain.columns.names import expand
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
 from streamtrain.columns.transforms.with_state import BESIDE, WithState, feeder
@@ -214,7 +214,7 @@ def _misfit(result: Result, column: Column) -> str | None:
         return "role: expected another, a key is read by the producer alone"
     if getattr(column, "unit", None) not in (None, "ms"):
         return "unit: expected none, a time that a transform gives counts milliseconds"
-    if getattr(column, "parse", None) in ONE_TEXT and (result.holds == HASH or result.buckets is not None):
+    if has_one_text(getattr(column, "parse", None)) and (result.holds == HASH or result.buckets is not None):
         return f'parse: expected none for what is hashed, got "{column.parse}"'
     if result.buckets is None or kind.block != "categories":
         return None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain._native import CsvCell
-from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
+from streamtrain.columns.kinds.parsed import DECIMAL_COMMA, is_connect
 from streamtrain.columns.paths import cell_at, nested
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -71,7 +71,8 @@ class Wanted:
         }
         self.columns = columns
         self.numbers = {name for name, column in columns.items()
-                        if column.entry.is_numeric(column) and column.parse != DECIMAL_COMMA}  # fmt: skip
+                        if column.entry.is_numeric(column) and column.parse != DECIMAL_COMMA
+                        and not is_connect(column.parse)}  # fmt: skip
         self.times = {name for name, column in columns.items()
                       if column.entry.time_unit(column) == (1, 1) and not column.entry.takes_text(column)}  # fmt: skip
         self.paths, self.lists = schema.paths, schema.lists

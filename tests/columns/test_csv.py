@@ -7,6 +7,8 @@ import csv
 import io
 import json
 import random
+from base64 import b64decode, b64encode
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from proto_schemas import proto
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.columns.formats import checked, encode_rows, options, parse, record_format
+from streamtrain.columns.formats import checked, encode_rows, mistakes, options, parse, record_format
 from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.records import Records
 from streamtrain.columns.row_plan import RowPlan
@@ -232,6 +234,34 @@ def test_amounts_are_what_the_slow_pattern_reads(parse: str) -> None:
     schema = Schema.from_columns({"x": {"parse": parse}, "y": {"role": "label"}}, "mean_squared_error")
     rows = [{"x": text, "y": 1} for text in texts]
     assert assert_same(schema, "json", json.dumps(rows).encode(), 512).trained > 1_000
+
+
+@over("scale", [0, 2, 6, 38, -3])
+def test_decimals_of_connect_are_pythons_decimals(scale: int) -> None:
+    """Java's BigDecimal in base64. `null` is base64 of three bytes, and no missing cell."""
+    chance, parse = random.Random(scale), f"connect_decimal:{scale}"
+    wholes = [chance.randint(-(1 << bits), (1 << bits) - 1) for bits in chance.choices(range(99), k=500)]
+    wholes += [10 ** max(scale, 0) * each for each in (0, 1, 1, -1, 2)] + [7, -300, (1 << 255) - 1, -(1 << 255)]
+    texts = [b64encode(each.to_bytes(each.bit_length() // 8 + 1, "big", signed=True)).decode() for each in wholes]
+    wholes += [int.from_bytes(b64decode(word), "big", signed=True) for word in ("null", "None")]
+    texts += ["null", "None"]
+    wrong = ["A", "AA", "AAA=A", "-", "12.5", "AA A", "A===", "\u00e9" * 2, b64encode(bytes(33)).decode(), "AAAA" * 20]
+    category = {"c": {"kind": "category", "buckets": 1000, "parse": parse, "missing": "none"}}
+    rows = [{"x": text, "c": text, "y": text} for text in [*texts, *wrong, "", 0, 1, 1.0, True, 0.5]]
+    for label in ({}, {"classes": ["0", "1"]}):
+        loss = "binary_cross_entropy" if label else "mean_squared_error"
+        columns = {"x": {"parse": parse, "missing": 0}, "y": {"role": "label", "parse": parse, **label}}
+        for more in ({}, category):
+            schema = Schema.from_columns({**columns, **more}, loss)
+            assert assert_same(schema, "json", json.dumps(rows).encode(), 600).trained > 2
+    schema = Schema.from_columns({"x": {"parse": parse}, "y": {"role": "label"}}, "mean_squared_error")
+    records = [json.dumps({"x": text, "y": 1}).encode() for text in [*texts, *wrong]]
+    decoded = RowPlan(schema, "json", "json").decode(records, errors="leave_out")
+    exact = [float(Decimal(whole).scaleb(-scale, Context(prec=99))) for whole in wholes]
+    assert decoded["x"].tolist() == [float(np.float32(each)) for each in exact if abs(each) < 3e38]
+    left_out = decoded.left_out[-len(wrong):]
+    assert all("expected number" in each.reason and "no base64 of 1 to 32 bytes" in each.reason for each in left_out)
+    assert "expected records of format json" in dict(mistakes("msgpack", schema))["x"]
 
 
 def test_a_fraction_is_no_category() -> None:

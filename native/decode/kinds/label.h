@@ -236,7 +236,8 @@ inline std::unique_ptr<Kind> label_of(const std::string &is, const Options &opti
 }
 
 inline std::unique_ptr<Kind> label(const std::string &, const Options &options) {
-    return canonical(label_of(options.get<std::string>("is"), options), options);
+    const auto is = options.get<std::string>("is");
+    return is == "number" || is == "count" ? label_of(is, options) : canonical(label_of(is, options), options);
 }
 
 }  // namespace st::kinds

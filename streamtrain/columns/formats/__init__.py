@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from streamtrain.columns.formats.parsed import Parsed
+from streamtrain.columns.kinds.parsed import is_connect
 from streamtrain.compute.options import Options, Problem, problems, read
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
@@ -95,7 +96,8 @@ def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of a Schema whose cells such records cannot give: mistakes(schema, **options).
 
     A module's CELLS say what a cell may be: "value", alone where it has none, "list", "pairs"; one that has NAMESPACES
-    takes columns of some.
+    takes columns of some. CONNECT_DECIMALS: its records may have decimals of
+    Kafka Connect.
     """
     module, given = _of(format)
     cells, names = getattr(module, "CELLS", ("value",)), schema.record_names
@@ -105,6 +107,9 @@ def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
         elif name in names and getattr(column, "namespaces", None) is not None and not hasattr(module, "NAMESPACES"):
             got = module.__name__.rpartition(".")[2]
             yield name, f"namespaces: expected a format whose features stand in some, such as vw, got {got}"
+        elif name in names and is_connect(getattr(column, "parse", None)) and not hasattr(module, "CONNECT_DECIMALS"):
+            got = module.__name__.rpartition(".")[2]
+            yield name, f"parse: expected records of format json for {column.parse!r}, got {got}"
     found: Callable[..., Iterator[tuple[str, str]]] | None = getattr(module, "mistakes", None)
     if found is not None:
         yield from found(schema, **given)

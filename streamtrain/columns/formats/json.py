@@ -23,6 +23,7 @@ from streamtrain.compute.options import Document, Word
 
 HELP = "JSON text: an object, an array of objects or arrays, the same on lines of their own, or an object of arrays"
 CELLS = ("value", "list", "pairs")
+CONNECT_DECIMALS = True
 
 
 def _is_text(given: str) -> bool:

@@ -14,7 +14,7 @@ from streamtrain import _native
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, kept, ragged_block
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
-from streamtrain.columns.kinds.parsed import Parsed, one_text, one_text_problems
+from streamtrain.columns.kinds.parsed import ONE_TEXT, Parsed, one_text, one_text_problems
 from streamtrain.compute import initializers
 from streamtrain.compute.held import BLOCKS, VOCABULARY, held_of, held_problems
 from streamtrain.compute.input import MEAN
@@ -180,7 +180,7 @@ class Category(Kind[Options]):
         return True
 
     def has_missing_words(self, column: Options) -> bool:
-        return column.parse is not None
+        return column.parse in ONE_TEXT
 
     def hashing(self, name: str, column: Options) -> tuple[int, int] | None:
         """None where texts are parsed: those that come as hashes cannot be."""

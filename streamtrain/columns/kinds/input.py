@@ -10,7 +10,14 @@ import numpy as np
 from streamtrain.columns.kinds import time
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import KEEP, Kind, Wrong
-from streamtrain.columns.kinds.parsed import number_in, number_of, number_problems, one_text, one_text_problems
+from streamtrain.columns.kinds.parsed import (
+    is_connect,
+    number_in,
+    number_of,
+    number_problems,
+    one_text,
+    one_text_problems,
+)
 
 HELP = "what transforms read and the model does not"
 DEFAULT = "number"
@@ -92,6 +99,8 @@ class Input(Kind[time.Options]):
         return self.holds(column) == "text" or column.parse is not None
 
     def has_missing_words(self, column: time.Options) -> bool:
+        if is_connect(column.parse):
+            return False
         return self.holds(column) != "text" or column.parse is not None
 
     def is_numeric(self, column: time.Options) -> bool:

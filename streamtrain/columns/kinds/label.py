@@ -16,6 +16,8 @@ from streamtrain.columns.kinds.parsed import (
     NUMBER,
     NUMBERS,
     ONE_TEXT,
+    has_one_text,
+    is_connect,
     number_in,
     number_of,
     number_problems,
@@ -140,12 +142,13 @@ class Label(Kind[Options]):
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
         kind, names = losses.label_kind(loss), column.names
-        cell = one_text(column, number_of(column, cell))
         if kind in QUANTITIES:
+            cell = number_of(column, cell)
             rounded = float32(cell)
             if isinstance(cell, str) or (kind == "count" and cell < 0):
                 raise Wrong
             return rounded
+        cell = one_text(column, cell) if has_one_text(column.parse) else number_of(column, cell)
         if isinstance(cell, bool) and "true" not in names and "false" not in names:
             if kind == "binary":
                 return float(cell)
@@ -185,11 +188,11 @@ class Label(Kind[Options]):
         """Also of classes that are whole numbers, which a text may write as 1, +1 or 1.0."""
         names = column.names
         numbers = not column.classes or (bool(names) and all(map(_is_whole, names)))
-        return column.kind != "category" and column.parse not in ONE_TEXT and numbers
+        return column.kind != "category" and not has_one_text(column.parse) and numbers
 
     def has_missing_words(self, column: Options) -> bool:
         """Not where the words may be classes."""
-        return column.parse in ONE_TEXT or all(map(_is_whole, column.names))
+        return column.parse in ONE_TEXT or (not is_connect(column.parse) and all(map(_is_whole, column.names)))
 
 
 def _parse_problem(column: Options, kind: str) -> str | None:
@@ -198,9 +201,10 @@ def _parse_problem(column: Options, kind: str) -> str | None:
         fits = set(column.names) == {"true", "false"} or (kind == "binary" and not column.names)
         wanted = 'classes = ["false", "true"], or none of a label of 0 and 1'
         return None if fits else f'parse: expected {wanted}, for "{BOOL}"'
-    if column.parse == NUMBER:
+    if column.parse == NUMBER or is_connect(column.parse):
         wrong = next((name for name in column.names if not _is_whole(name) or str(int(name)) != name), None)
-        return None if wrong is None else f'parse: expected whole numbers as classes for "number", got {wrong!r}'
+        expected = f'parse: expected whole numbers as classes for "{column.parse}"'
+        return None if wrong is None else f"{expected}, got {wrong!r}"
     if column.parse is not None and column.names:
         return f"parse: only {' and '.join(ONE_TEXT)} can be, as this label's classes have names"
     return None

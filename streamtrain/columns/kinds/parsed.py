@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from pydantic import Field
@@ -16,6 +19,9 @@ DECIMAL, AMOUNT, DECIMAL_COMMA = "decimal", "amount", "decimal_comma"
 NUMBERS = {DECIMAL: "", AMOUNT: ".", DECIMAL_COMMA: ","}  # with what stands before an amount's fraction
 BOOL, NUMBER = "bool", "number"
 ONE_TEXT = (BOOL, NUMBER)  # of categories and classes, so that a value has one text
+CONNECT_DECIMAL = "connect_decimal"
+_CONNECT = re.compile(rf"{CONNECT_DECIMAL}:(-?[0-9]{{1,3}})")
+MOST_DECIMAL_BYTES = 32  # 76 digits
 _NUMBER = re.compile(r" *[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
 _WHOLE = re.compile(r" *[+-]?[0-9]+ *")
 _TRUE, _FALSE = ("true", "t", "yes", "y", "on"), ("false", "f", "no", "n", "off")
@@ -28,9 +34,9 @@ class Parsed(Settings):
         None,
         description=(
             "of cells that are text: decimal for a number, amount for one with thousands, currency, percent or "
-            "parentheses ('$1,234.50'; '12 %' is 12), decimal_comma for '1.234,5'; iso8601 for a time, or its format, "
-            "such as '%d/%m/%Y %H:%M'; bool or number for a category or a class, so that True, true and 1, or 1.0 and "
-            "1, are one value; off by default"
+            "parentheses ('$1,234.50'; '12 %' is 12), decimal_comma for '1.234,5', connect_decimal:2 for a decimal of "
+            "Kafka Connect of scale 2, as base64; iso8601 for a time, or its format, such as '%d/%m/%Y %H:%M'; bool or "
+            "number for a category or a class, so that True, true and 1, or 1.0 and 1, are one value; off by default"
         ),
         json_schema_extra={"misplaced": "only a number, a time, a category or a label can be parsed"},
     )
@@ -38,14 +44,34 @@ class Parsed(Settings):
 
 def number_problems(column: Parsed) -> Iterator[str]:
     """What is wrong with how a number is parsed."""
-    if column.parse is not None and column.parse not in NUMBERS:
-        yield f'parse: expected one of {", ".join(NUMBERS)} for a number, got "{column.parse}"'
+    if column.parse is not None and column.parse not in NUMBERS and not is_connect(column.parse):
+        yield f'parse: expected {_one_of(NUMBERS)} for a number, got "{column.parse}"'
 
 
 def one_text_problems(column: Parsed) -> Iterator[str]:
     """Yields what is wrong with the `parse` of a category."""
-    if column.parse is not None and column.parse not in ONE_TEXT:
-        yield f'parse: expected one of {", ".join(ONE_TEXT)} for a category, got "{column.parse}"'
+    if column.parse is not None and not has_one_text(column.parse):
+        yield f'parse: expected {_one_of(ONE_TEXT)} for a category, got "{column.parse}"'
+
+
+def _one_of(words: Iterable[str]) -> str:
+    return f"one of {', '.join(words)} or {CONNECT_DECIMAL}:SCALE"
+
+
+def scale_of(parse: str | None) -> int | None:
+    """Returns the scale of a decimal of Kafka Connect; None where `parse` reads no such decimal."""
+    found = _CONNECT.fullmatch(parse or "")
+    return int(found[1]) if found else None
+
+
+def is_connect(parse: str | None) -> bool:
+    """Returns whether `parse` reads decimals of Kafka Connect."""
+    return scale_of(parse) is not None
+
+
+def has_one_text(parse: str | None) -> bool:
+    """Returns whether `parse` gives a category or a class the same text for every writing of a value."""
+    return parse in ONE_TEXT or is_connect(parse)
 
 
 P = TypeVar("P", bound=Parsed)
@@ -73,18 +99,20 @@ class NumberKind(Kind[P]):
         return True
 
     def has_missing_words(self, column: P) -> bool:
-        return True
+        return not is_connect(column.parse)
 
 
 def number_of(column: Parsed, cell: Cell) -> Cell:
     """A text as the number that it is, where the column parses it; any other cell as it is. Wrong where it is none."""
-    if not isinstance(cell, str) or column.parse not in NUMBERS:
+    if not isinstance(cell, str) or not (column.parse in NUMBERS or is_connect(column.parse)):
         return cell
     return number_in(column, cell)
 
 
 def number_in(column: Parsed, text: str) -> float:
     """The number that a text is, as the column writes numbers. Wrong where it is none."""
+    if (scale := scale_of(column.parse)) is not None:
+        return float(connect_decimal(text, scale))
     point = NUMBERS.get(column.parse or DECIMAL, "")
     return decimal(text) if not point else amount(text, point)
 
@@ -95,6 +123,17 @@ def amount(text: str, point: str) -> float:
     if found is None:
         raise Wrong
     return decimal(found)
+
+
+def connect_decimal(text: str, scale: int) -> Decimal:
+    """The decimal that base64 of a big-endian two's complement integer is, over 10^scale. Wrong where it is none."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Wrong from None
+    if not 0 < len(raw) <= MOST_DECIMAL_BYTES:
+        raise Wrong
+    return Decimal(f"{int.from_bytes(raw, 'big', signed=True)}e{-scale}")
 
 
 def decimal(text: str) -> float:
@@ -109,7 +148,12 @@ def one_text(column: Parsed, cell: Cell) -> Cell:
     """The boolean or the whole number that stands for a category's cell, where the column says so. Wrong for none."""
     if column.parse == BOOL:
         return _boolean(cell)
-    return _whole(cell) if column.parse == NUMBER else cell
+    if (scale := scale_of(column.parse)) is not None and isinstance(cell, str):
+        found = connect_decimal(cell, scale)
+        if found != found.to_integral_value():
+            raise Wrong
+        return int(found)
+    return _whole(cell) if has_one_text(column.parse) else cell
 
 
 def is_boolean_word(text: str) -> bool:

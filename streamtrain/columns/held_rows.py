@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.columns.row_plan import Around, RowPlan, cell_path
+from streamtrain.columns.row_plan import Around, LeftOut, RowPlan, cell_path
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import aligned
@@ -39,20 +39,24 @@ class HeldRows:
         what: str,
         where: Callable[[int, int], str] = numbered,
         bare: bool = True,
+        leave_out: Callable[[LeftOut], None] | None = None,
     ) -> HeldRows:
         """All rows of records, in slots of the plan's. UserMistake, which begins with `what`, for a row that cannot be
-        used, and where there is none; `where` tells the place of a row of a record, both from 0."""
+        used and where there is none, unless `leave_out` gets such rows; `where` tells the place of a row of a record,
+        both from 0."""
         slots: list[Array] = []
         for batch in plan.batches(records, bare=bare, copy=False):
-            if batch.left_out:
-                first = batch.left_out[0]
+            for first in batch.left_out:
+                if leave_out is not None:
+                    leave_out(first)
+                    continue
                 place = f"{where(first.record, first.row_from)} at {cell_path(first.path)}"
                 raise UserMistake(f"{what}: {place}: {first.reason}; mend it, or leave it out")
             if batch.count:
                 slot = aligned(plan.layout.slot_bytes)
                 slot[:] = plan.slot
                 slots.append(slot)
-        if not slots:
+        if not slots and leave_out is None:
             raise UserMistake(f"{what}: expected at least one row, got none")
         return cls(plan.layout, slots)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, NamedTuple, overload
@@ -26,7 +27,7 @@ from streamtrain.columns.forms import (
 )
 from streamtrain.columns.keys import key_bytes
 from streamtrain.columns.paths import cell_at, place
-from streamtrain.columns.rejected import Rejected, Unreadable
+from streamtrain.columns.rejected import Rejected, Rejecting, Unreadable
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -303,6 +304,48 @@ class Records:
             f"expected a row of at most {self._most_bytes:,} bytes with its key and headers, got {size:,}; raise "
             "message.max.bytes in [kafka.producer] and the topic's max.message.bytes, or make it smaller",
         )
+
+
+class RowRecords:
+    """A program's rows as records, read once and in order; `where` and `number` find a record's row among the rows."""
+
+    def __init__(self, records: Records, rows: Any, rejecting: Rejecting | None = None) -> None:
+        """`rejecting`: counts and leaves out the rows that no record can hold, which are mistakes without it."""
+        self._made, self._rows, self._rejecting = records, rows, rejecting
+        self._firsts = array("q")  # rows before each record
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (record.value for record in self.records())
+
+    def records(self) -> Iterator[Record]:
+        """UserMistake as Records.blocks(), and where `rejecting` counts too many."""
+        rows, rejecting = 0, self._rejecting
+        blocks = self._made.blocks(self._rows, key=None, own_keys=False, reject=rejecting is not None)
+        for each in chain.from_iterable(blocks):
+            first, rows = rows, rows + rows_of(each)
+            if isinstance(each, Rejected):
+                assert rejecting is not None
+                rejecting.leave_out(each)
+                continue
+            if rejecting is not None:
+                rejecting.take(each.rows)
+            self._firsts.append(first)
+            yield each
+        if rejecting is not None:
+            rejecting.end()
+
+    @property
+    def left_out(self) -> int:
+        """How many rows no record could hold so far."""
+        return 0 if self._rejecting is None else self._rejecting.found.rows
+
+    def where(self, record: int, row: int) -> str:
+        """What people call a record's row, both from 0."""
+        return f"row {self.number(record, row)}"
+
+    def number(self, record: int, row: int) -> int:
+        """The same row's number among all rows, from 0."""
+        return self._firsts[record] + row
 
 
 def _blocks(rows: Any, names: Names, call: _Call) -> Iterator[tuple[int, Block]]:

@@ -118,6 +118,13 @@ class Rejecting:
         yield
         self.take(rows - (self.found.rows - before))
 
+    def take_all(self, found: RejectedRows, rows: int) -> None:
+        """Counts a source that was read: `found` of its `rows` are left out. UserMistake where they are too many."""
+        self.found, self.rows = found, rows
+        for row in found[:_REPORTED_ROWS] if self._reports else ():
+            log.warning(f"{row}; the row is left out")
+        self.end()
+
     def end(self) -> None:
         """The source is at its end. UserMistake where more than the share was left out."""
         if self.found.rows / max(self.rows, 1) > self._share:

@@ -17,7 +17,8 @@ from streamtrain import _native
 from streamtrain.columns.formats import Format, options, parse
 from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.plan import native_plan
-from streamtrain.columns.records import Records
+from streamtrain.columns.records import Records, RowRecords
+from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.held import BLOCKS
 from streamtrain.compute.model import aligned
@@ -101,15 +102,27 @@ class RowPlan:
         return self.joined(self.batches(records), errors)
 
     def transform(self, rows: Any, errors: Literal["raise", "leave_out"] = "raise") -> Rows:
-        """The same of a program's rows: a dict, many dicts, a dict of arrays, a frame. UserMistake for what is none."""
-        return self.joined(self.batches(self.encoded(rows), bare=True), errors)
+        """The same of a program's rows: a dict, many dicts, a dict of arrays, a frame. An entry of `left_out` has the
+        numbers of rows among them, and record 0. UserMistake for what is none."""
+        rejecting = _LeavingOut()
+        records = self.records(rows, rejecting)
+        found = self.joined(self.batches(records, bare=True), "leave_out")
+        left_out = [
+            LeftOut(0, records.number(each.record, each.row_from), records.number(each.record, each.row_to - 1) + 1,
+                    cell_path(each.path), each.reason)
+            for each in found.left_out
+        ]  # fmt: skip
+        found.left_out = sorted([*left_out, *rejecting.left_out], key=lambda each: each.row_from)
+        if found.left_out and _errors(errors) == "raise":
+            first = found.left_out[0]
+            raise RecordError(f"row {first.row_from} at {first.path}: {first.reason}")
+        return found
 
-    def encoded(self, rows: Any) -> Iterator[bytes]:
+    def records(self, rows: Any, rejecting: Rejecting | None = None) -> RowRecords:
         """A program's rows as records."""
         if self._records is None:
             self._records = Records(self._schemas[1], self._formats[1], "rows", _PACK_ROWS, _RECORD_BYTES)
-        for block in self._records.blocks(rows, key=None, own_keys=False):
-            yield from (record.value for record in block)
+        return RowRecords(self._records, rows, rejecting)
 
     def batches(
         self, records: Iterable[bytes | tuple[bytes, Around]], bare: bool = False, copy: bool = True
@@ -148,16 +161,34 @@ class RowPlan:
 
     def joined(self, batches: Iterator[Rows], errors: str = "raise") -> Rows:
         """Batches one behind the other, with `errors` as decode()."""
-        if errors not in ("raise", "leave_out"):
-            raise UserMistake(f'plan: expected errors="raise" or errors="leave_out", got {errors!r}')
         found: list[Rows] = []
         for batch in batches:
-            if batch.left_out and errors == "raise":
+            if batch.left_out and _errors(errors) == "raise":
                 raise RecordError(told(batch.left_out[0]))
             found.append(batch)
         columns = {part.name: joined([batch[part.name] for batch in found]) for part in self.parts}
         left_out = [each for batch in found for each in batch.left_out]
         return Rows(columns, sum(batch.count for batch in found), left_out, sum(batch.filtered for batch in found))
+
+
+class _LeavingOut(Rejecting):
+    """Keeps all rows that no record can hold."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0, reports=False)
+        self.left_out: list[LeftOut] = []
+
+    def leave_out(self, row: Rejected) -> None:
+        reason = row.reason.removeprefix(f"{row.path}: ")
+        self.left_out.append(LeftOut(0, self.rows, self.rows + 1, row.path or "$", reason))
+        self.rows += 1
+
+
+def _errors(given: str) -> str:
+    """UserMistake for what is neither."""
+    if given not in ("raise", "leave_out"):
+        raise UserMistake(f'plan: expected errors="raise" or errors="leave_out", got {given!r}')
+    return given
 
 
 def cell_path(path: str) -> str:

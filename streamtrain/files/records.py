@@ -74,6 +74,11 @@ class FileRecords:
         if rejecting is not None:
             rejecting.end()
 
+    @property
+    def left_out(self) -> int:
+        """How many rows no record could hold so far."""
+        return 0 if self._rejecting is None else self._rejecting.found.rows
+
     def where(self, record: int, row: int) -> str:
         """The row of a record, both from 0, by its file and its number there."""
         number = self.number(record, row)

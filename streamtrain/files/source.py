@@ -8,6 +8,7 @@ import gzip
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import BinaryIO, cast
 
 from streamtrain.errors import UserMistake
@@ -21,6 +22,12 @@ _PIECE_BYTES = 1 << 20
 _MOST_LINE_BYTES = 64 << 20
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, at a text's begin
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+@lru_cache(maxsize=256)
+def report(text: str) -> None:
+    """Logs how a file is read, once: a command that tries a job and each epoch read it again."""
+    log.info(text)
 
 
 class Source:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Iterator
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.columns.records import Record, Records
-from streamtrain.columns.rejected import Rejected, Rejecting
+from streamtrain.columns.records import Record, Records, RowRecords
+from streamtrain.columns.rejected import Rejecting
 from streamtrain.errors import UserMistake
 from streamtrain.files.records import PACK_ROWS, RECORD_BYTES, FileRecords
 from streamtrain.job import Job
@@ -30,19 +29,22 @@ class Feed:
         self.source = _native.MemorySource()
         self._left = threading.Event()
         self.pass_records = 0  # of one pass over the rows; 0 while that is not known
-        self._firsts = array("q")  # of each record of a pass, the number of its first row
-        self._files: FileRecords | None = None
+        self._passes: list[FileRecords | RowRecords] = []
+
+    @property
+    def left_out(self) -> int:
+        """How many rows of all passes no record could hold so far."""
+        return sum(each.left_out for each in self._passes)
 
     def where(self, record: int, row: int) -> str:
         """What people call a record's row: its number among the program's rows, or in its file."""
-        record %= self.pass_records or record + 1
-        return f"row {self._firsts[record] + row}" if self._files is None else self._files.where(record, row)
+        return self._passes[0].where(record % (self.pass_records or record + 1), row)
 
     def number(self, record: int, row: int) -> int | None:
         """A row's number among all rows, from 0; None where it was there in a pass before."""
         if self.pass_records and record >= self.pass_records:
             return None
-        return self._firsts[record] + row if self._files is None else self._files.number(record, row)
+        return self._passes[0].number(record, row)
 
     def run(self, rows: Any, epochs: int = 1) -> None:
         """The rows, or those of FileRecords, as records, as RecordWriter makes them; so many times, and a round ends
@@ -54,7 +56,7 @@ class Feed:
             given = rows.again() if epoch and isinstance(rows, FileRecords) else rows
             count = 0
             last: Record | None = None
-            for record in self._records(given, epoch == 0):
+            for record in self._records(given):
                 if last is not None and not self._put(last):
                     return
                 last, count = record, count + 1
@@ -85,26 +87,16 @@ class Feed:
             )
         self.pass_records = count
 
-    def _records(self, rows: Any, is_first: bool) -> Iterator[Record]:
+    def _records(self, rows: Any) -> Iterator[Record]:
         if isinstance(rows, FileRecords):
-            self._files = self._files or rows
-            return rows.records()
-        return self._made(rows, self.rejecting if is_first else self.rejecting.again(), is_first)
-
-    def _made(self, rows: Any, rejecting: Rejecting, is_first: bool) -> Iterator[Record]:
-        job = self._job
-        records = Records(job.schema.without_message(), bare_format(job), "rows", PACK_ROWS, RECORD_BYTES)
-        given = self._while_wanted(rows) if isinstance(rows, Iterator) else rows
-        for block in records.blocks(given, key=None, own_keys=False, reject=True):
-            for each in block:
-                if isinstance(each, Rejected):
-                    rejecting.leave_out(each)
-                    continue
-                if is_first:
-                    self._firsts.append(rejecting.rows)
-                rejecting.take(each.rows)
-                yield each
-        rejecting.end()
+            found: FileRecords | RowRecords = rows
+        else:
+            schema = self._job.schema.without_message()
+            records = Records(schema, bare_format(self._job), "rows", PACK_ROWS, RECORD_BYTES)
+            given = self._while_wanted(rows) if isinstance(rows, Iterator) else rows
+            found = RowRecords(records, given, self.rejecting.again() if self._passes else self.rejecting)
+        self._passes.append(found)
+        return found.records()
 
     def _while_wanted(self, rows: Iterator[Any]) -> Iterator[Any]:
         """No row more is taken of an iterator than is needed: it is the program's."""

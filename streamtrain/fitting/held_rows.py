@@ -5,18 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 from streamtrain.columns.held_rows import HeldRows
+from streamtrain.columns.records import RowRecords
+from streamtrain.columns.rejected import Rejected, RejectedRows, Rejecting
+from streamtrain.columns.row_plan import LeftOut, cell_path
+from streamtrain.errors import UserMistake
 from streamtrain.files.records import FileRecords
 from streamtrain.fitting.parallel_wrapper import given_as
 from streamtrain.job import Job
 
 
-def hold(job: Job, source: Any, what: str) -> HeldRows:
-    """All rows of a source, or the paths of files, as a job's columns have them, in slots of so many. UserMistake,
-    which begins with `what`, for a row that cannot be used, and where there is none: an iterator may be used up."""
-    plan = job.plan()
-    given = given_as(source)
-    if "files" not in given:
-        return HeldRows.of(plan, plan.encoded(given["rows"]), what)
-    paths = [str(path) for path in given["files"]]
-    records = FileRecords(job, paths, format=plan.bare)
-    return HeldRows.of(plan, records, what, records.where)
+def hold(job: Job, source: Any, what: str, rejecting: Rejecting | None = None) -> HeldRows:
+    """All rows of a source, or the paths of files, as a job's columns have them, in slots of so many.
+
+    Raises UserMistake, which begins with `what`, where there is none: an iterator may be used up; and for a row that
+    cannot be used, or with `rejecting` where it counts too many of them.
+    """
+    plan, given = job.plan(), given_as(source)
+    reading = None if rejecting is None else rejecting.again()
+    records: FileRecords | RowRecords
+    if "files" in given:
+        paths = [str(path) for path in given["files"]]
+        records = FileRecords(job, paths, format=plan.bare, rejecting=reading)
+    else:
+        records = plan.records(given["rows"], reading)
+    if rejecting is None or reading is None:
+        return HeldRows.of(plan, records, what, records.where)
+    refused = RejectedRows()
+
+    def leave_out(each: LeftOut) -> None:
+        for row in range(each.row_from, each.row_to):
+            place = records.where(each.record, row)
+            refused.add(records.number(each.record, row), Rejected(place, f"{cell_path(each.path)}: {each.reason}"))
+
+    held = HeldRows.of(plan, records, what, records.where, leave_out=leave_out)
+    rejecting.take_all(reading.found.merged(refused), reading.rows)
+    if not held.slots:
+        raise UserMistake(f"{what}: expected at least one row, got none")
+    return held

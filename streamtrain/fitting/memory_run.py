@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
+from dataclasses import replace
 from typing import Any
 
 from streamtrain import _native, exits
@@ -33,8 +34,10 @@ from streamtrain.run.publishing import Ended, Publishing
 from streamtrain.run.ready import round_cutter
 from streamtrain.run.round_log import UnpublishedRounds
 from streamtrain.schemas import bare_format
+from streamtrain.topics import manifest
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import Position, Positions, Run, Slot
+from streamtrain.topics.topic import sha256
 
 log = get_logger("streamtrain.fit")
 
@@ -96,13 +99,13 @@ class MemoryRun:
             self._watch()
         except Stopped as why:
             stopped = str(why)
-            manifest = self._publisher.stored().manifest
-            self._tell("ended", version=manifest.version, rows=manifest.rows_seen, dead_letters=self._publisher.dead)
+            newest = self._publisher.stored().manifest
+            self._tell("ended", version=newest.version, rows=newest.rows_seen, dead_letters=self._publisher.dead)
         except RunOver as over:
             raise CheckFailed(
                 f"{over}; see in the log why, and whether memory is short for train.workers = {self._job.train.workers}"
             ) from None
-        stored = self._publisher.stored()
+        stored = self._counted(self._publisher.stored())
         if not stored.manifest.rows_seen:
             told = self._publisher.left_out or "all were skipped"
             raise CheckFailed(
@@ -110,6 +113,12 @@ class MemoryRun:
                 "mend them, or tell the job what they mean (classes = … of a label, missing = … of any column)"
             )
         return stored, stopped
+
+    def _counted(self, stored: Stored) -> Stored:
+        """The same with the rows that no record could hold among its dead rows."""
+        counts = stored.manifest.counts
+        told = replace(stored.manifest, counts=counts._replace(dead=counts.dead + self._feed.left_out))
+        return replace(stored, manifest=told, digest=sha256(manifest.encode(told)))
 
     def _watch(self) -> None:
         """Until every thread and every worker has ended."""

@@ -13,6 +13,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.build import build_digest
 from streamtrain.columns.held_rows import HeldRows
+from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.objective import Objective, check_model
 from streamtrain.compute.quality import Quality
@@ -30,7 +31,7 @@ from streamtrain.job import Job
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembler
 from streamtrain.run.round_log import Columns
-from streamtrain.topics.manifest import Position, Run, Slot
+from streamtrain.topics.manifest import Counts, Position, Run, Slot
 
 _TOPIC_ID = "memory"  # stands in the manifest where a topic's id would
 
@@ -73,6 +74,7 @@ def fit_window(
     optimizer: str = "lbfgs",
     start: Fitted | None = None,
     callback: Callable[[WindowStep], str | None] | None = None,
+    max_rejected: float = MAX_REJECTED,
     **settings: Any,
 ) -> FittedWindow:
     """Minimises a job's loss over a window of rows, held in memory, and gives the snapshot, which predicts.
@@ -83,15 +85,18 @@ def fit_window(
     is about steps, and ignored. Statistics are taken once, of the whole window. `start`: a model of the same job that
     gives the first parameters. `callback` gets each step, and ends the fit by a text that it returns.
 
-    Raises JobMistakes and UserMistake for a job, rows or settings that are wrong, for a row that cannot be used, for an
-    l1, for a network of PyTorch, one that draws random numbers or reads other rows of a batch, and for more than 16
-    million parameters; and what an iterator or callback raises.
+    A row that cannot be used is left out; `rejected` of the result has its place and reason.
+
+    Raises JobMistakes and UserMistake for a job, rows or settings that are wrong, where more than `max_rejected`, a
+    share from 0 to 1, of the rows cannot be used, for an l1, for a network of PyTorch, one that draws random numbers or
+    reads other rows of a batch, and for more than 16 million parameters; and what an iterator or callback raises.
     """
     given = job_of(job, None)
     model = Model(given.model_spec(), given.network)
     check_model(model)
     minimizers.check(optimizer, settings)  # before rows are read
-    held = hold(given, _source(rows, files), "fit_window")
+    rejecting = Rejecting(max_rejected)
+    held = hold(given, _source(rows, files), "fit_window", rejecting)
     state = aligned(model.state_bytes)
     state[:] = model.initial_state(given.train.seed)
     before = state.copy()
@@ -101,7 +106,7 @@ def fit_window(
         _take_parameters(model, start, state)
     found = minimizers.minimize(objective, optimizer, settings, callback)
     objective.take(found.x)
-    return _fitted(given, model, held, (before, state), found, WindowHistory(found.steps))
+    return _fitted(given, model, held, (before, state), found, rejecting.found)
 
 
 def _source(rows: Any, files: Any) -> Any:
@@ -119,7 +124,7 @@ def _take_parameters(model: Model, start: Fitted, state: Array) -> None:
 
 
 def _fitted(
-    job: Job, model: Model, held: HeldRows, states: tuple[Array, Array], found: Minimum, history: History
+    job: Job, model: Model, held: HeldRows, states: tuple[Array, Array], found: Minimum, rejected: RejectedRows
 ) -> FittedWindow:
     before, state = states
     blocks = model.views(state)
@@ -132,10 +137,11 @@ def _fitted(
     run, slot = Run(1, uuid.uuid4().hex), Slot(held.layout.row_capacity, 1)
     assembler = Assembler(one, run, model.layout.published(1), slot, build_digest())
     lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, held.rows, [Position(len(held.slots))], _TOPIC_ID)
+    lineage.counts = Counts(held.rows, rejected.rows)
     assembled = assembler.assemble(replace(lineage, untrained=False), memory(model, state), 0, Columns.empty(), metrics)
     stored = stored_of(assembled.snapshot, 0)
     stopped = f"{found.reason}: {found.details}"
-    plain = fitted_of(stored, job.network, history, stopped)
+    plain = fitted_of(stored, job.network, WindowHistory(found.steps), stopped, rejected)
     whole = {each.name: getattr(plain, each.name) for each in fields(Fitted)}
     return FittedWindow(
         **whole, reason=found.reason, value=found.value, gradient_norm=found.gradient_norm,

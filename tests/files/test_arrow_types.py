@@ -55,7 +55,7 @@ def read(path: str, column: dict[str, Any], keyed: bool = False) -> list[Any]:
     columns = {"t": column, "a": {"missing": 0}, "y": LABEL} | ({"k": {"role": "key"}} if keyed else {})
     job = Job.from_tables({"columns": columns, "model": {"loss": "binary_cross_entropy"}})
     plan = job.plan()
-    records = [made for block in read_blocks([path], Wanted(job.schema), Size(4)) for made in plan.encoded(block)]
+    records = [made for block in read_blocks([path], Wanted(job.schema), Size(4)) for made in plan.records(block)]
     if column is AT:  # which stands beside the model's rows
         cells = [json.loads(record)["t"] for record in records]
         return [each or 0 for cell in cells for each in (cell if isinstance(cell, list) else [cell])]

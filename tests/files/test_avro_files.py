@@ -85,7 +85,7 @@ def test_it_trains_and_is_produced_as_other_files_are(tmp_path: Path) -> None:
     assert streamtrain.fit(tables, files=[str(path)]).manifest.rows_seen == 200
     job = Job.from_tables({**tables, "model": {"loss": "binary_cross_entropy"}})
     blocks = read_blocks([str(path)], Wanted(job.schema), Size(50))
-    found = [json.loads(record) for block in blocks for record in job.plan().encoded(block)]
+    found = [json.loads(record) for block in blocks for record in job.plan().records(block)]
     assert [record["at"] for record in found] == [[MS] * 50] * 4
 
 

@@ -82,7 +82,7 @@ def decoded(
     """What the model would be given of files."""
     plan = job.plan()
     blocks = read_blocks(paths, Wanted(job.schema), size or Size(4_096), form)
-    return plan.joined(plan.batches((record for block in blocks for record in plan.encoded(block)), bare=True), errors)
+    return plan.joined(plan.batches((record for block in blocks for record in plan.records(block)), bare=True), errors)
 
 
 def same(one: Rows, other: Rows) -> None:
@@ -191,7 +191,7 @@ def plan_of(columns: dict[str, Any]) -> RowPlan:
 
 
 def batches(plan: RowPlan, rows: list[dict[str, Any]]) -> Iterator[Rows]:
-    return plan.batches(plan.encoded(rows), bare=True, copy=False)
+    return plan.batches(plan.records(rows), bare=True, copy=False)
 
 
 @pytest.mark.parametrize("end", suffixes("Writer"))
@@ -309,7 +309,7 @@ def seen_rows(served: Served, tables: dict[str, Any], rows: Any, batch_rows: int
     plan = job.plan()
     plan = type(plan)(job.schema, plan.bare, plan.bare, batch_rows)
     seen = SeenRows(served, job.schema, plan)
-    found = [seen(each).kept() for each in plan.batches(plan.encoded(rows), bare=True, copy=False)]
+    found = [seen(each).kept() for each in plan.batches(plan.records(rows), bare=True, copy=False)]
     columns = {part.name: np.concatenate([np.asarray(each[part.name]) for each in found]) for part in seen.parts}
     return seen, Rows(columns, sum(each.count for each in found), [], 0)
 

@@ -120,7 +120,7 @@ def arrays(job: Job, format: Any, values: list[bytes]) -> list[Any]:
 @pytest.mark.parametrize("format", FORMATS)
 def test_of_a_program_they_are_in_their_place(format: Any) -> None:
     """Catches a bad row that takes others along, is told under another number, or lies in a record of good rows."""
-    expected = arrays(JOB, JOB.plan().bare, list(JOB.plan().encoded(KEPT)))
+    expected = arrays(JOB, JOB.plan().bare, list(JOB.plan().records(KEPT)))
     for name, rows in of_programs():
         blocks = Records(JOB.schema, format, "rows", 1024, 1 << 20).blocks(rows, None, False, reject=True)
         found = [each for block in blocks for each in block]
@@ -164,10 +164,12 @@ def test_fit_gives_them_and_counts_each_once(caplog: pytest.LogCaptureFixture) -
     fitted = streamtrain.fit(TABLES, with_bad(CELLS["list"]), epochs=2)
     assert same_bits(fitted, expected) and [place for place, _ in fitted.rejected] == PLACES
     assert fitted.rejected.rows == 7 and fitted.rejected[3].reason.startswith("$.a: expected number, got list")
+    assert fitted.manifest.counts.dead == 2 * 7 and fitted.manifest.counts.trained == 2 * len(KEPT)
     said = [record.message for record in caplog.records if "streamtrain.columns" in record.name]
     assert said[0].startswith("row 0 at $.a: expected number, got list") and "7 of 3,000 rows" in said[-1]
     texts = streamtrain.fit(TABLES, with_bad(("a", "x")), epochs=2, max_rejected=0)  # records hold such a text
     assert same_bits(texts, expected) and [place for place, _ in texts.rejected] == PLACES
+    assert texts.manifest.counts.dead == 2 * 7
     bad = {"a": math.inf, "y": 1}
     for share, rows in ((0, [*GOOD[:99], bad]), (0.01, cycle([bad]))):
         with pytest.raises(UserMistake, match=r"row \d+ at \$.a: expected number, got Infinity; .* raise max_rejected"):
@@ -176,6 +178,31 @@ def test_fit_gives_them_and_counts_each_once(caplog: pytest.LogCaptureFixture) -
     for wrong in (-0.1, 1.5, True, "0.1", math.nan):
         with pytest.raises(UserMistake, match="max_rejected: expected a share of the rows from 0 to 1"):
             streamtrain.fit(TABLES, GOOD, max_rejected=wrong)
+
+
+def test_windows_and_plans_leave_them_out_as_fit_does(tmp_path: Path) -> None:
+    """Catches a bad row that ends a window's fit or a plan's call, has another number, or takes others along."""
+    expected = streamtrain.fit_window(TABLES, KEPT)
+    columns_of, plan = JOB.plan().transform(KEPT), JOB.plan()
+    paths = {str(path): path for path, job, _ in of_files(tmp_path) if job is JOB}
+    refused = {"a text": with_bad(("a", "x")), "an unknown label": with_bad(("y", 7))}
+    for number, (name, rows) in enumerate({**dict(of_programs()), **refused, **paths}.items()):
+        source = {"files": rows} if isinstance(rows, Path) else {"rows": rows}
+        if not isinstance(rows, Path | Iterator):
+            found = plan.transform(rows, errors="leave_out")
+            assert [row for each in found.left_out for row in range(each.row_from, each.row_to)] == BAD, name
+            assert all(each.reason.startswith("expected ") and each.path[0] == "$" for each in found.left_out), name
+            assert all(np.array_equal(found[part], cells) for part, cells in columns_of.items()), name
+            with pytest.raises(RecordError, match=r"^row 0 at \$"):
+                plan.transform(rows)
+        if number % 6 and not name.endswith(("text", "label", "parquet", "avro")):
+            continue
+        fitted = streamtrain.fit_window(TABLES, **source)
+        assert same_bits(fitted, expected) and fitted.rejected.rows == 7, name
+        assert fitted.rejected[3].place.endswith(("row 700", ":701", ":702")), name
+        assert fitted.manifest.counts[:2] == (len(KEPT), 7), name
+    with pytest.raises(UserMistake, match=r"row 0 at \$.a: .*; row 1 .* got 7 of 3,000; .* raise max_rejected"):
+        streamtrain.fit_window(TABLES, with_bad(("a", "x")), max_rejected=0.002)
 
 
 def test_each_row_is_predicted_for_itself() -> None:

@@ -17,6 +17,7 @@ from streamtrain.cli.first_job.trial import dead_rows, distinct_values, report_b
 from streamtrain.cli.output import table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import Session, command
+from streamtrain.columns.rejected import Rejecting
 from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes
@@ -94,15 +95,16 @@ def _tried(session: Session, source: Source, labels: list[str], path: Path, boot
         found = Columns(decide(sample, left_out), sample)
         text = _text(source, path, found, bootstrap)
         job = _parsed(text, path, source)
-        dead = dead_rows(job, source.records(job, len(source.rows)))
-        if unusable := without(dead, source.name, sample.labels):
+        rejecting = Rejecting(1.0, reports=False)
+        dead = dead_rows(job, source.records(job, len(source.rows), rejecting), rejecting.found)
+        if unusable := without(dead, source.name, len(source.rows), sample.labels):
             left_out |= unusable
         elif source.is_whole or sample.counts:
             report_broken(dead, source.name, len(source.rows))
             return found, job, text
         else:
             with Progress(session.out, "rows counted", None) as bar:
-                counts = distinct_values(job, source.records(job, None), bar.show)
+                counts = distinct_values(job, source.records(job, None, rejecting), bar.show)
             sample = replace(sample, counts=counts)
 
 

@@ -7,20 +7,22 @@ import binascii
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from streamtrain.cli.first_job.connect import ConnectDecimal
 from streamtrain.cli.first_job.texts import Written, written_as
 from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.kinds.kind import seconds
-from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
+from streamtrain.columns.kinds.parsed import CONNECT_DECIMAL, DECIMAL_COMMA
 from streamtrain.columns.missing_words import is_missing
 from streamtrain.columns.paths import MOST_STEPS, Path, place
 from streamtrain.columns.picture_meaning import size_of
+from streamtrain.columns.rejected import MAX_REJECTED
 from streamtrain.columns.sound_meaning import Head, head_of
 from streamtrain.files.wanted import iso_ms
 
@@ -30,6 +32,7 @@ EXACT_FLOAT32 = 1 << 24  # float32 holds every whole number up to it
 MANY_KEYS = 50  # of an object, from which on it is a map of features
 FEW_VALUES = 10  # of whole numbers: grades, classes and the like
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _WHOLE = re.compile(r"([+-]?)(0|[1-9]\d*)(\.0*)?")  # 1, +1 and 1.0
 _CODE = re.compile(r"0\d+")  # "01007": a code, not a number
 _WORD = re.compile(r"[^\W_]+")
@@ -83,8 +86,8 @@ def words_of(name: str) -> list[str]:
 def flattened(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
     """Returns rows without objects in them, and the path of each field that was in one: user.age is named user_age.
 
-    A field that is an object in one row is no column itself. An object of MANY_KEYS different keys, of which a row
-    has few, stays one cell: a map of features.
+    A field that is an object in some rows is no column itself. An object of MANY_KEYS different keys, of which a row
+    has few, stays one cell: a map of features; so does a rare one where other rows have a value.
     """
     maps = _maps(rows)
     found = [dict(_fields(row, (), maps)) for row in rows]
@@ -121,10 +124,11 @@ def _is_envelope(cell: Mapping[str, Any]) -> bool:
 
 
 def _maps(rows: Sequence[Row]) -> set[Path]:
-    """Returns the paths of objects that are maps of features."""
+    """Returns the paths of objects that are maps of features, or stand in rows that cannot be used."""
     keys: dict[Path, set[str]] = defaultdict(set)
     objects: Counter[Path] = Counter()
     entries: Counter[Path] = Counter()
+    values: Counter[Path] = Counter()
 
     def visit(cell: Mapping[str, Any], path: Path) -> None:
         for key, value in cell.items():
@@ -134,12 +138,15 @@ def _maps(rows: Sequence[Row]) -> set[Path]:
                 objects[below] += 1
                 entries[below] += len(value)
                 visit(value, below)
+            elif value is not None:
+                values[(*path, key)] += 1
 
     for row in rows:
         visit(row, ())
     return {
         path for path, found in keys.items()
-        if len(found) >= MANY_KEYS and entries[path] < 0.5 * len(found) * objects[path]
+        if (len(found) >= MANY_KEYS and entries[path] < 0.5 * len(found) * objects[path])
+        or objects[path] <= MAX_REJECTED * values[path]
     }  # fmt: skip
 
 
@@ -166,10 +173,23 @@ def _media(cell: Any) -> bytes:
 
 def _plain(cell: Any) -> Any:
     """A decimal, and the seconds of a duration or a time of day, as a number; any other cell as it is."""
-    if isinstance(cell, Decimal):
-        return float(cell)
-    found = seconds(cell)
+    found = float(cell) if isinstance(cell, Decimal) else seconds(cell)
     return cell if found is None else found
+
+
+def _is_infinite(cell: Any) -> bool:
+    """Returns whether a cell is a number that no double holds, or a word for such a one."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        return _INFINITY.fullmatch(text) is not None or (_NUMBER.fullmatch(text) is not None and not is_number(text))
+    return isinstance(cell, int | float) and not is_number(cell)
+
+
+def _without_rare(cells: list[Any], is_usual: Callable[[Any], bool]) -> tuple[list[Any], int]:
+    """Returns the usual cells, and how many others there are; all cells where these are more than MAX_REJECTED."""
+    usual = [cell for cell in cells if is_usual(cell)]
+    rare = len(cells) - len(usual)
+    return (usual, rare) if rare <= MAX_REJECTED * len(cells) else (cells, 0)
 
 
 @dataclass
@@ -180,25 +200,33 @@ class SampledColumn:
     values: list[Any]  # not missing
     missing: int
     written: Written | None = None  # how texts that are no plain numbers are written; `values` are what they say
+    scale: int | None = None  # of decimals of Kafka Connect
 
     @classmethod
     def of(cls, rows: Sequence[Row], name: str, commas: bool = False) -> SampledColumn:
         """`commas`: other columns have a comma before the fraction."""
         cells = [_plain(row.get(name)) for row in rows]
+        scale = next((cell.scale for cell in cells if type(cell) is ConnectDecimal), None)
         values = [cell for cell in cells if cell is not None and cell != "" and cell == cell]
+        values, odd = _without_rare(values, lambda cell: not isinstance(cell, list | dict))
         known = [cell for cell in values if not is_missing(cell)]
+        finite, infinite = _without_rare(known, lambda cell: not _is_infinite(cell))
+        if infinite and all(map(is_number, finite)):
+            known, odd = finite, odd + infinite
         is_plain = all(map(is_number, known)) or all(iso_ms(cell) is not None for cell in known)
         written = None if is_plain and not commas else written_as(known, commas)
         if is_plain and written is not None and written.parse != DECIMAL_COMMA:
             written = None
         if is_plain or written is not None:
             values = known  # in a column of texts such a word is one of many
-        return cls(name, values if written is None else written.values, len(cells) - len(values), written)
+        missing = len(cells) - len(values) - odd
+        return cls(name, values if written is None else written.values, missing, written, scale)
 
     @property
     def parse(self) -> str:
         """The setting that reads texts that are no plain numbers; empty where there are none."""
-        return "" if self.written is None else self.written.parse
+        written = "" if self.written is None else self.written.parse
+        return written if self.scale is None else f"{CONNECT_DECIMAL}:{self.scale}"
 
     @property
     def nested(self) -> bool:
@@ -278,7 +306,7 @@ class SampledColumn:
     @cached_property
     def time(self) -> tuple[str, str] | None:
         """(what it is, its unit) of a column of times."""
-        if not self.values or self.written is not None:
+        if not self.values or self.parse:
             return None
         by_schema = {value.unit for value in self.values if isinstance(value, Moment)}
         if len(by_schema) == 1 and (unit := UNIT_OF.get(by_schema.pop())):
@@ -362,37 +390,3 @@ def _rises(numbers: Sequence[int]) -> bool:
     """Returns whether most are no smaller than the one before, and some are larger."""
     forward = sum(a <= b for a, b in pairwise(numbers))
     return len(numbers) > 1 and forward >= 0.95 * (len(numbers) - 1) and numbers[0] < numbers[-1]
-
-
-def without_order(values: Sequence[int], label: Sequence[float]) -> bool:
-    """Returns whether values tell something of a label that their order does not: ids do, quantities seldom.
-
-    Compares how much the label's means by value vary, beyond chance, with how much of that the mean of the two
-    neighbouring values explains.
-    """
-    sums: dict[int, list[float]] = defaultdict(lambda: [0, 0.0])
-    for value, number in zip(values, label, strict=True):
-        sums[value][0] += 1
-        sums[value][1] += number
-    groups = [(count, total / count) for _, (count, total) in sorted(sums.items()) if count > 1]
-    rows = sum(count for count, _ in groups)
-    if len(groups) < 2 * FEW_VALUES or rows < 2 * len(groups):
-        return False
-    mean = sum(label) / len(label)
-    spread = sum((number - mean) ** 2 for number in label) / len(label)
-    between = sum(count * (each - mean) ** 2 for count, each in groups) / len(groups)
-    if between < 2 * spread:  # the expectation is `spread` where values tell nothing
-        return False
-    centred = [each - mean for _, each in groups]
-    neighbours = [(a + c) / 2 * b for a, b, c in zip(centred, centred[1:], centred[2:], strict=False)]
-    own = sum(each * each for each in centred) / len(centred)
-    return sum(neighbours) / len(neighbours) < 0.25 * own
-
-
-def as_numbers(cells: Iterable[Any]) -> list[float]:
-    """Returns a label's cells as numbers: of texts, whether it is the most frequent one."""
-    cells = list(cells)
-    if all(is_number(cell) for cell in cells):
-        return [float(cell) for cell in cells]
-    (most, _), *_ = Counter(map(str, cells)).most_common(1)
-    return [float(str(cell) == most) for cell in cells]

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from streamtrain.cli.first_job.cells import (
-    EVIDENCE_ROWS,
-    FEW_VALUES,
-    SampledColumn,
-    as_numbers,
-    sampled,
-    without_order,
-)
+from streamtrain.cli.first_job.cells import EVIDENCE_ROWS, FEW_VALUES, SampledColumn, is_number, sampled
 from streamtrain.cli.first_job.label import decide_label
 from streamtrain.cli.first_job.sample import Decision, Sample, change_operation, toml_key
 from streamtrain.cli.first_job.texts import other_writing, written_reason
@@ -126,7 +120,8 @@ def _feature(sample: Sample, column: SampledColumn, columns: Mapping[str, Sample
 def _number(sample: Sample, column: SampledColumn, labels: Sequence[SampledColumn]) -> Decision:
     missing = ", missing = 0" if column.missing else ""
     parse = sample.parse(column, "decimal")
-    number = Decision(column.name, f'kind = "number"{parse}, standardize = true{missing}', width=1, feature=True)
+    why = "" if column.scale is None else f"decimals of scale {column.scale} in base64"
+    number = Decision(column.name, f'kind = "number"{parse}, standardize = true{missing}', why, width=1, feature=True)
     if column.written is not None:
         other = other_writing(column.written, number.settings)
         return replace(number, reason=written_reason(column.written), other=other)
@@ -164,6 +159,40 @@ def _without_order(sample: Sample, column: SampledColumn, label: SampledColumn) 
     return bool(pairs) and without_order([value for value, _ in pairs], as_numbers(b for _, b in pairs))
 
 
+def without_order(values: Sequence[int], label: Sequence[float]) -> bool:
+    """Returns whether values tell something of a label that their order does not: ids do, quantities seldom.
+
+    Compares how much the label's means by value vary, beyond chance, with how much of that the mean of the two
+    neighbouring values explains.
+    """
+    sums: dict[int, list[float]] = defaultdict(lambda: [0, 0.0])
+    for value, number in zip(values, label, strict=True):
+        sums[value][0] += 1
+        sums[value][1] += number
+    groups = [(count, total / count) for _, (count, total) in sorted(sums.items()) if count > 1]
+    rows = sum(count for count, _ in groups)
+    if len(groups) < 2 * FEW_VALUES or rows < 2 * len(groups):
+        return False
+    mean = sum(label) / len(label)
+    spread = sum((number - mean) ** 2 for number in label) / len(label)
+    between = sum(count * (each - mean) ** 2 for count, each in groups) / len(groups)
+    if between < 2 * spread:  # the expectation is `spread` where values tell nothing
+        return False
+    centred = [each - mean for _, each in groups]
+    neighbours = [(a + c) / 2 * b for a, b, c in zip(centred, centred[1:], centred[2:], strict=False)]
+    own = sum(each * each for each in centred) / len(centred)
+    return sum(neighbours) / len(neighbours) < 0.25 * own
+
+
+def as_numbers(cells: Iterable[Any]) -> list[float]:
+    """Returns a label's cells as numbers: of texts, whether it is the most frequent one."""
+    cells = list(cells)
+    if all(is_number(cell) for cell in cells):
+        return [float(cell) for cell in cells]
+    (most, _), *_ = Counter(map(str, cells)).most_common(1)
+    return [float(str(cell) == most) for cell in cells]
+
+
 def _same_width(column: SampledColumn) -> bool:
     """Returns whether its numbers have the same five digits or more, as zip codes have."""
     widths = {len(str(abs(whole))) for whole in column.wholes or ()}
@@ -189,7 +218,7 @@ def _category(sample: Sample, column: SampledColumn, why: str, other: str = "") 
 
 def _one_text(column: SampledColumn) -> str:
     """The setting that makes one value of the texts for one: of True and true, of 1.0 and 1."""
-    if column.written is not None:
+    if column.parse:
         return f', parse = "{column.parse}"'
     wholes = () if column.coded else column.wholes or ()
     texts = [isinstance(cell, str) and cell != str(whole) for cell, whole in zip(column.values, wholes, strict=False)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamtrain.cli.first_job.cells import Row, SampledColumn, change_events, flattened
-from streamtrain.cli.first_job.connect import unreadable_decimals, without
+from streamtrain.cli.first_job.connect import Decimals
 from streamtrain.columns.paths import Path, place
 from streamtrain.errors import UserMistake
 
@@ -67,8 +67,8 @@ class Sample:
         """
         if not rows:
             raise UserMistake(f"{source}: expected rows, found none")
-        decimals = unreadable_decimals(rows)
-        rows = [without(row, decimals) for row in rows] if decimals else rows
+        decimals = Decimals.of(rows)
+        rows = [decimals.read(row) for row in rows] if decimals else rows
         envelope, operation = change_events(rows), ""
         if envelope is not None:
             rows = [_after(row, envelope) for row in rows]
@@ -83,7 +83,7 @@ class Sample:
             if label not in names:
                 raise UserMistake(f"--label: expected a column of {source}, one of {', '.join(names)}; got {label!r}")
         as_texts = all(cell is None or isinstance(cell, str) for row in rows for cell in row.values())
-        reasons = {place(path).removeprefix("."): why for path, why in decimals.items()}
+        reasons = {place(path).removeprefix("."): why for path, why in decimals.unreadable.items()}
         unreadable = {name: reasons[path] for name, path in paths.items() if path in reasons}
         return cls(source, flat, found, paths, as_texts, weight, operation=operation, unreadable=unreadable)
 

@@ -15,6 +15,7 @@ from streamtrain.columns.formats import Format, needs_schema, parse, record_form
 from streamtrain.columns.formats.parsed import Pairs, Unusable, contains_unusable
 from streamtrain.columns.formats.sparse_text import WEIGHT
 from streamtrain.columns.kinds.cell import Symbol
+from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import Around, RowPlan
 from streamtrain.errors import UserMistake
 from streamtrain.files.format_lines import is_records
@@ -60,8 +61,9 @@ class Source(Protocol):
     schema: str  # of the records, as settings have it; empty where they say themselves what they are
     fields: list[Field]  # of the schema
 
-    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
-        """The first records as they are, or would be, on the topic; with None all of them."""
+    def records(self, job: Job, limit: int | None, rejecting: Rejecting) -> Iterator[Record]:
+        """The first records as they are, or would be, on the topic; with None all of them. `rejecting` counts rows that
+        no record can hold."""
         ...
 
 
@@ -80,15 +82,15 @@ class FileSource:
         self.format = form if is_records(form) else "json"
         self.weight = WEIGHT if is_records(form) else ""
 
-    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
+    def records(self, job: Job, limit: int | None, rejecting: Rejecting) -> Iterator[Record]:
         if self.name == STANDARD_INPUT:  # it is read once
             wanted = Wanted(job.schema)
             plan = RowPlan(job.schema, job_format(job), bare_format(job))
-            yield from plan.encoded([wanted.row(row) for row in self.rows])
+            yield from plan.records([wanted.row(row) for row in self.rows], rejecting)
         elif form_of(self.name, "rows") == _RAW:
             yield from islice(_lines(self.name), limit)
         else:
-            yield from FileRecords(job, [self.name], limit=limit)
+            yield from FileRecords(job, [self.name], limit=limit, rejecting=rejecting)
 
 
 class TopicSource:
@@ -110,7 +112,7 @@ class TopicSource:
             )
         self.format, self.rows = _of_records(topic, self._values)
 
-    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
+    def records(self, job: Job, limit: int | None, rejecting: Rejecting) -> Iterator[Record]:
         return islice(self._values, limit)
 
 
@@ -151,7 +153,7 @@ class SubjectSource:
             broken = parse(format, *self._records[0][:2]).broken
             raise UserMistake(f"--from-subject {subject}: the records of {self.topic} cannot be read: {broken}")
 
-    def records(self, job: Job, limit: int | None) -> Iterator[Record]:
+    def records(self, job: Job, limit: int | None, rejecting: Rejecting) -> Iterator[Record]:
         return islice(((value, around) for value, _, around in self._records), limit)
 
 

@@ -17,11 +17,9 @@ from streamtrain.columns.forms import CsvText, FileRows
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
-from streamtrain.files.source import CONVERT, Source, is_too_long, too_long
+from streamtrain.files.source import CONVERT, Source, is_too_long, report, too_long
 from streamtrain.files.wanted import Row, Wanted
-from streamtrain.log import get_logger
 
-log = get_logger(__name__)
 HELP = "CSV with names in the first line"
 SUFFIXES = (".csv", ".tsv")
 TEXT = True
@@ -121,10 +119,10 @@ def _declared(source: Source, held: bytes) -> tuple[_Dialect, bytes, int]:
     if is_declared:
         lines, held = lines.partition("\n")[2], held.partition(b"\n")[2]
     elif found != _DELIMITERS[0]:
-        log.info(f"{source.name}: cells are separated by {found!r}")
+        report(f"{source.name}: cells are separated by {found!r}")
     skip_space = found != " " and _has_spaces(found, lines)
     if skip_space:
-        log.info(f"{source.name}: a space stands behind each {found!r}; spaces before a cell are not read")
+        report(f"{source.name}: a space stands behind each {found!r}; spaces before a cell are not read")
     return _Dialect(found, skip_space), held, 1 + is_declared
 
 

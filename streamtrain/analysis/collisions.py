@@ -35,28 +35,32 @@ class Frequent:
 
 
 class Collisions(NamedTuple):
-    """The frequent values of a column that share a bucket with another one: how many, and their share of the rows."""
+    """The frequent values of a column that share a bucket with another one: how many, and their share of the rows, or
+    of the entries of lists and texts."""
 
     values: int
     frequent: int
     share: float
     buckets: int
+    of_what: str = "rows"
 
     @classmethod
-    def of(cls, hashes: Frequent, rows: int, buckets: int) -> Collisions:
+    def of(cls, hashes: Frequent, rows: int, buckets: int, of_what: str = "rows") -> Collisions:
+        """`rows`: how many there are of what `of_what` names."""
         values, counts = hashes.frequent(rows)
         _, index, sizes = np.unique(
             values.astype(np.uint64) % np.uint64(buckets), return_inverse=True, return_counts=True
         )
         shared = sizes[index] > 1
         share = float(counts[shared].sum()) / rows if rows else 0.0
-        return cls(int(shared.sum()), len(values), share, buckets)
+        return cls(int(shared.sum()), len(values), share, buckets, of_what)
 
     def warning(self, column: str) -> str:
         """Returns what the model cannot tell apart, and the remedy."""
+        remedy = "a vocabulary, or " if self.of_what == "rows" else ""
         return (
             f"{column}: {self.values} of {self.frequent} frequent values share a bucket with another one, "
-            f"{self.share:.0%} of the rows; give it a vocabulary, or more than {self.buckets:,} buckets"
+            f"{self.share:.0%} of the {self.of_what}; give it {remedy}more than {self.buckets:,} buckets"
         )
 
 

@@ -47,7 +47,8 @@ class Summary:
         }
         self._stand_ins = {
             name: _hash(name, column, str(column.entry.stand_in(column, job.schema.loss)))
-            for name, column in job.schema.columns if buckets[name] is not None and column.has_stand_in
+            for name, column in job.schema.columns
+            if buckets[name] is not None and column.has_stand_in and self._told[name] == TEXT
         }  # fmt: skip
 
     def add(self, records: Iterable[bytes | tuple[bytes, Around]], bare: bool = False) -> Iterator[int]:
@@ -107,6 +108,7 @@ class ColumnSummary:
     def __init__(self, holds: str, buckets: int | None = None) -> None:
         self.holds, self.buckets = holds, buckets
         self.rows = self.there = self.unusable = 0
+        self.entries = 0  # of lists and texts
         self.distinct, self.spread = Distinct(), Spread()
         self.groups = np.zeros(GROUPS, np.int64)
         self.hashes = Frequent()
@@ -128,6 +130,9 @@ class ColumnSummary:
         sizes = np.diff(cells.offsets)
         self.rows += len(sizes)
         self.there += int((sizes > 0).sum())
+        self.entries += len(cells.values)
+        if self.buckets is not None:
+            self.hashes.add(cells.values.astype(np.int64))
         self.distinct.add(cells.values)
         self.spread.add(sizes)
         self.groups += np.bincount(cells.values % GROUPS, minlength=GROUPS)
@@ -156,6 +161,8 @@ class ColumnSummary:
         return made
 
     def _collisions(self, buckets: int, stand_in: int | None) -> Collisions:
+        if self.holds == LIST:
+            return Collisions.of(self.hashes, self.entries, buckets, "entries")
         missing = 0 if stand_in is None else self.rows - self.there
         if missing:
             whole = Frequent()
@@ -205,11 +212,15 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
         return LIST, {**kept, "kind": "sparse", "buckets": column.buckets, "missing": 0, "cut": True}
     if form == "list" and column.buckets is not None:
         listed = {"list": True, "most": column.most_entries, "cut": True}
-        return LIST, {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": "", **listed}
+        return LIST, {**kept, "kind": "category", "buckets": _multiple(column.buckets), "missing": "", **listed}
     if form == "list" and column.size is not None:
         return NUMBER, {**kept, "kind": "vector", "size": column.size, "missing": float(_NO_NUMBER)}
     if column.entry.time_unit(column) is not None:
         return TIME, {**kept, "kind": "time"}
+    if column.kind == "text":
+        parts = {key: value for key, value in column.settings().items() if key in ("ngrams", "by", "lower_case")}
+        entries = {"buckets": _multiple(column.buckets), "most": column.most_entries, "cut": True}
+        return LIST, {**kept, **parts, "kind": "text", "missing": "", **entries}
     if column.entry.is_text(column) or column.entry.takes_names(column) or kept.get("parse") in ONE_TEXT:
         if not has_one_text(kept.get("parse")):
             kept.pop("parse", None)
@@ -220,9 +231,14 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
 
 
 def _buckets(schema: Schema, name: str, column: Column) -> int | None:
-    """The buckets of a category of which a cell is one; None of any other column."""
-    is_alone = column.role == FEATURE and column.entry.block == "categories" and column.entry.cells(column) == "value"
-    return column.buckets if is_alone and schema.is_decoded(name, column) else None
+    """The buckets of a category, a list of some or a text; None of any other column."""
+    is_hashed = column.role == FEATURE and column.kind in ("category", "text")
+    return column.buckets if is_hashed and schema.is_decoded(name, column) else None
+
+
+def _multiple(buckets: int) -> int:
+    """So many times the buckets that hardly two entries share one, and that a remainder gives the job's own."""
+    return buckets * (MOST_BUCKETS // buckets)
 
 
 def _hash(name: str, column: Column, text: str) -> int:

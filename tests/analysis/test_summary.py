@@ -83,19 +83,29 @@ def test_frequent_values_in_one_bucket_are_found(seed: int) -> None:
     words = np.repeat([*(f"w{at}" for at in range(values)), ""], rng.integers(500, 1_500, values + 1)).tolist()
     cells = rng.permutation([*words, *["seldom"] * 30, *(f"rare{at}" for at in range(KEPT))]).tolist()
     hashed = {"kind": "category", "buckets": buckets, "hash_bits": bits, "missing": "none"}
-    columns = {"c": hashed, "k": {"kind": "category", "vocabulary": {"capacity": 99}, "missing": "none"}}
+    columns = {"c": hashed, "k": {"kind": "category", "vocabulary": {"capacity": 99}, "missing": "none"},
+               "l": {**hashed, "list": True}, "t": {**hashed, "kind": "text", "ngrams": [1, 2]}}  # fmt: skip
     summary = Summary(Job.from_tables({"columns": {**columns, "y": {"role": "label", "missing": 0}}}))
-    assert list(summary.add([json.dumps([{"c": cell, "k": cell} for cell in cells]).encode()]))
+    rows = [{"c": cell, "k": cell, "l": [cell, "", "also"], "t": f"{cell} Also"} for cell in cells]
+    assert list(summary.add([json.dumps(rows).encode()]))
     assert len(summary.columns["c"].hashes._values) <= KEPT
     document = summary.document()
-    texts = Counter(cell or "none" for cell in cells)
-    frequent = {text: count for text, count in texts.items() if count >= 500}
-    place = {text: murmur3(text.encode(), hash_seed("c"), bits) % buckets for text in frequent}
-    shared = [text for text in frequent if list(place.values()).count(place[text]) > 1]
-    found = document["columns"]["c"]["collisions"]
-    assert (found["values"], found["frequent"]) == (len(shared), len(frequent)) and found["buckets"] == buckets
-    assert found["share"] == pytest.approx(sum(frequent[text] for text in shared) / len(cells), abs=0.01)
-    assert [text.partition(":")[0] for text in warnings(document)] == (["c"] if shared else [])
+    there = [cell for cell in cells if cell]
+    entries = {
+        "c": [cell or "none" for cell in cells], "l": [*there, *["also"] * len(cells)],
+        "t": [*there, *["also"] * len(cells), *(f"{cell} also" for cell in there)],
+    }  # fmt: skip
+    warned = []
+    for name, texts in entries.items():
+        least = max(500, len(texts) / 100)
+        frequent = {text: count for text, count in Counter(texts).items() if count >= least}
+        place = {text: murmur3(text.encode(), hash_seed(name), bits) % buckets for text in frequent}
+        shared = [text for text in frequent if list(place.values()).count(place[text]) > 1]
+        found = document["columns"][name]["collisions"]
+        assert (found["values"], found["frequent"]) == (len(shared), len(frequent)) and found["buckets"] == buckets
+        assert found["share"] == pytest.approx(sum(frequent[text] for text in shared) / len(texts), abs=0.01)
+        warned += [name] if shared else []
+    assert [text.partition(":")[0] for text in warnings(document)] == warned
 
 
 RANDOM = np.random.default_rng(7)

@@ -709,7 +709,8 @@ class RecordEncoder:
 
 # predict: scoring of requests, the predictor's loop
 
-_Heads = Sequence[tuple[str, int, list[str]]]  # name ("" of one alone), outputs, class names
+# name ("" of one alone), outputs, class names, whether these are whole numbers or booleans and predicted as such
+_Heads = Sequence[tuple[str, int, list[str], bool]]
 
 class RequestScorer:
     """Answers requests with one snapshot: bytes, slot, plan, JSON. One thread at a time."""

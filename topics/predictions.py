@@ -33,7 +33,8 @@ ERRORS_HEADER = "streamtrain-errors"  # else how many rows were answered with an
 
 class RowAnswer(TypedDict):
     """What a model says of a row: a number, `{"prediction": 0.83}`; or the likeliest class and the probability of each,
-    `{"prediction": "walk", "probabilities": {…}}`."""
+    `{"prediction": "walk", "probabilities": {…}}`. A class is a text, a whole number or a boolean, as the label's
+    `classes` are, and a text as a key of probabilities."""
 
     prediction: float | str
     probabilities: NotRequired[dict[str, float]]
@@ -126,7 +127,7 @@ def _number(headers: Mapping[str, bytes], name: str) -> int | None:
 
 def _rows(value: bytes | None) -> RowAnswer | RowError | list[RowAnswer | RowError]:
     try:
-        parsed = json.loads(value or b"", parse_int=float, parse_constant=_refuse)
+        parsed = json.loads(value or b"", parse_constant=_refuse)
     except (ValueError, RecursionError) as cause:
         raise CheckFailed(f"prediction: expected JSON, got {(value or b'')[:80]!r}") from cause
     return [_row(each) for each in parsed] if isinstance(parsed, list) else _row(parsed)
@@ -136,16 +137,18 @@ def _row(parsed: Any) -> RowAnswer | RowError:
     match parsed:
         case {"prediction": dict() as by_head, **rest} if by_head and rest.keys() <= {"probabilities"}:
             shares: Any = rest.get("probabilities", {})
-            if all(isinstance(each, float | str) for each in by_head.values()) and _are_shares(by_head, shares):
+            if all(isinstance(each, float | int | str) for each in by_head.values()) and _are_shares(by_head, shares):
                 told: HeadsAnswer = {"prediction": by_head}
                 if rest:
                     told["probabilities"] = shares
                 return cast(RowAnswer, told)
-        case {"prediction": float() | str() as prediction, "probabilities": dict() as named, **rest} if not rest:
-            if all(isinstance(share, float) for share in named.values()):
-                return {"prediction": prediction, "probabilities": named}
-        case {"prediction": float() | str() as prediction, **rest} if not rest:
-            return {"prediction": prediction}
+        case {"prediction": float() | int() | str() as likeliest, "probabilities": dict() as named, **rest} if not rest:
+            if all(type(share) in (int, float) for share in named.values()):
+                return {"prediction": likeliest, "probabilities": named}
+        case {"prediction": str() as text, **rest} if not rest:
+            return {"prediction": text}
+        case {"prediction": float() | int() as number, **rest} if not rest and not isinstance(number, bool):
+            return {"prediction": float(number)}
         case {"error": {"path": str(path), "reason": str(reason), "where": str(where)}}:
             return RowError(path, reason, where)
     raise CheckFailed(f"prediction: expected an object with a prediction or an error, got {str(parsed)[:80]}")
@@ -155,7 +158,7 @@ def _are_shares(by_head: dict[str, Any], shares: Any) -> bool:
     """Probabilities of the classes of those heads that have some."""
     if not isinstance(shares, dict) or not shares.keys() <= by_head.keys():
         return False
-    return all(isinstance(named, dict) and all(isinstance(share, float) for share in named.values())
+    return all(isinstance(named, dict) and all(type(share) in (int, float) for share in named.values())
                for named in shares.values())  # fmt: skip
 
 

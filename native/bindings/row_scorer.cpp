@@ -24,8 +24,11 @@ class RowScorer {
         if (width_of(heads) != predictor_.width())
             throw std::invalid_argument("the answers are not of the plan's width");
         for (const AnswerHead &each : heads) {
-            Head head{text(each.name), each.width, {}};
-            for (const std::string &name : each.output_names()) head.names.push_back(text(name));
+            Head head{text(each.name), each.width, {}, {}};
+            for (const std::string &name : each.output_names()) {
+                head.names.push_back(text(name));
+                head.values.push_back(each.are_values ? value(name) : head.names.back());
+            }
             several_ = !each.name.empty();
             heads_.push_back(std::move(head));
         }
@@ -154,11 +157,19 @@ class RowScorer {
     struct Head {
         nb::object name;
         u32 width;
-        std::vector<nb::object> names;   // of the classes
+        std::vector<nb::object> names, values;   // of the classes
     };
 
+    // The boolean or whole number that a class is named as.
+    static nb::object value(const std::string &name) {
+        if (name == "true" || name == "false") return nb::bool_(name == "true");
+        PyObject *number = PyLong_FromString(name.c_str(), nullptr, 10);
+        if (!number) throw nb::python_error();
+        return nb::steal(number);
+    }
+
     static nb::object prediction(const Head &head, const f64 *row) {
-        return head.names.empty() ? nb::object(nb::float_(row[0])) : head.names[likeliest(row, head.width)];
+        return head.names.empty() ? nb::object(nb::float_(row[0])) : head.values[likeliest(row, head.width)];
     }
 
     static nb::dict probabilities(const Head &head, const f64 *row) {

@@ -68,8 +68,9 @@ AnswerWriter::AnswerWriter(const std::vector<AnswerHead> &heads)
     : width_(width_of(heads)), several_(!heads.front().name.empty()),
       begin_('{' + json_quoted(prediction_key) + ':'), probabilities_(',' + json_quoted(probabilities_key) + ':') {
     for (const AnswerHead &each : heads) {
-        Head head{several_ ? json_quoted(each.name) + ':' : "", each.width, {}};
+        Head head{several_ ? json_quoted(each.name) + ':' : "", each.width, {}, {}};
         for (const std::string &name : each.output_names()) head.names.push_back(json_quoted(name));
+        head.values = each.are_values ? each.output_names() : head.names;
         for (const std::string &name : head.names) output_bytes_ = std::max<u64>(output_bytes_, name.size() + 16);
         output_bytes_ = std::max<u64>(output_bytes_, head.key.size() + 32);
         heads_.push_back(std::move(head));
@@ -111,7 +112,7 @@ bool AnswerWriter::append(std::string &out, const f32 *row) const {
 void AnswerWriter::append_prediction(std::string &out, const Head &head, const f32 *row) {
     out += head.key;
     if (head.width == 1) append_number(out, row[0]);
-    else out += head.names[likeliest(row, head.width)];
+    else out += head.values[likeliest(row, head.width)];
 }
 
 void AnswerWriter::append_probabilities(std::string &out, const Head &head, const f32 *row) {

@@ -25,6 +25,7 @@ struct AnswerHead {
     std::string name;
     u32 width;
     std::vector<std::string> classes;
+    bool are_values;   // classes are whole numbers or booleans, and predicted as such
 
     // What its outputs are called: nothing with one of them, else the classes, by their index without names.
     std::vector<std::string> output_names() const;
@@ -54,6 +55,7 @@ class AnswerWriter {
         std::string key;                  // what stands before what it says: nothing of one alone
         u32 width;
         std::vector<std::string> names;   // quoted and escaped
+        std::vector<std::string> values;  // of the classes, in JSON
     };
     static void append_prediction(std::string &out, const Head &head, const f32 *row);
     static void append_probabilities(std::string &out, const Head &head, const f32 *row);

@@ -56,8 +56,8 @@ class Shape:
         self._of = manifest.model_spec, manifest.schema
         labels = dict(columns.labels)
         alone = next(iter(labels.values()))
-        self.heads = [(head.name, head.outputs, labels.get(head.name, alone).names)
-                      for head in self.model.parsed.heads]  # fmt: skip
+        labelled = [(head, labels.get(head.name, alone)) for head in self.model.parsed.heads]
+        self.heads = [(head.name, head.outputs, label.names, label.has_values) for head, label in labelled]
         self._plans: dict[int, _native.DecodePlan] = {}
         self._bare_plans: dict[int, _native.DecodePlan] = {}
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import DoubleType, LongType, MapType, StringType, StructF
 
 from streamtrain.clients.door import address, job_name, job_of
 from streamtrain.clients.live_model import LiveModel
+from streamtrain.columns.kinds.cell import as_text
 from streamtrain.errors import RecordError, UserMistake
 from streamtrain.integrations.spark_reading import RangeReader, StreamReader, Wanted, spark_schema
 from streamtrain.integrations.spark_writing import BatchWriter, EpochWriter, Target
@@ -145,5 +146,6 @@ def _told(answer: Any, version: int) -> tuple[Any, ...]:
             f"predictor: expected a model of one head, got {', '.join(value)}; predict with a LiveModel in a function "
             "of your own"
         )
-    number, name = (None, value) if isinstance(value, str) else (float(value), None)
-    return number, name, answer.get("probabilities"), version, None
+    shares = answer.get("probabilities")
+    number, name = (float(value), None) if shares is None else (None, as_text(value))
+    return number, name, shares, version, None

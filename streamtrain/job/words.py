@@ -18,7 +18,9 @@ _WORDS: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
 }
-_EACH: dict[Any, str] = {str: " of texts", int: " of whole numbers", float: " of numbers", dict: " of tables"}
+_EACH: dict[Any, str] = {
+    str: " of texts", int: " of whole numbers", float: " of numbers", bool: " of booleans", dict: " of tables",
+}  # fmt: skip
 
 
 def bare(annotation: Any) -> Any:
@@ -53,7 +55,7 @@ def plain(kind: Any) -> str:
     """A type in words, without what its metadata says."""
     if get_origin(kind) is list:
         (each,) = get_args(kind)
-        return "an array" + _EACH.get(get_origin(each) or each, "")
+        return "an array" + _EACH.get(get_origin(bare(each)) or bare(each), "")
     return _WORDS.get(get_origin(kind) or kind, "a table")
 
 

@@ -18,12 +18,12 @@ from streamtrain.errors import StreamtrainError
 from streamtrain.registry import nearest
 from streamtrain.serving.model import HttpScorer
 from streamtrain.serving.reply import Refusal, Reply, as_json
-from streamtrain.serving.tensors import Cells, Tensor, TensorError, read_inputs, write_output
+from streamtrain.serving.tensors import Cells, Tensor, TensorError, datatype_of, read_inputs, write_output
 
 HEAD_LENGTH = b"inference-header-content-length"  # bytes of JSON at a body's start, where tensors follow
 PREDICTION, PROBABILITIES = "prediction", "probabilities"
 
-Values = NDArray[np.float32] | list[str]
+Values = NDArray[Any] | list[str]
 
 
 def inferred(scorer: HttpScorer, job: str, body: bytes, json_bytes: int | None) -> Reply:
@@ -61,11 +61,12 @@ def inputs_of(schema: Schema) -> Iterator[dict[str, Any]]:
             yield {"name": name, "datatype": "FP32" if is_number else "BYTES", "shape": shape}
 
 
-def outputs_of(heads: Iterable[tuple[str, int, list[str]]]) -> Iterator[dict[str, Any]]:
+def outputs_of(heads: Iterable[tuple[str, int, list[str], bool]]) -> Iterator[dict[str, Any]]:
     """What its outputs are."""
-    for name, width, _ in heads:
+    for name, width, classes, has_values in heads:
         of = f".{name}" if name else ""
-        yield {"name": PREDICTION + of, "datatype": "FP32" if width == 1 else "BYTES", "shape": [-1]}
+        datatype = "FP32" if width == 1 else datatype_of(_classes(width, classes, has_values))
+        yield {"name": PREDICTION + of, "datatype": datatype, "shape": [-1]}
         if width > 1:
             yield {"name": PROBABILITIES + of, "datatype": "FP32", "shape": [-1, width]}
 
@@ -118,15 +119,23 @@ def _text(cell: Any) -> Any:
 
 def _outputs(scorer: HttpScorer, values: NDArray[np.float32]) -> Iterator[tuple[str, Values]]:
     at = 0
-    for name, width, classes in scorer.served.shape.heads:
+    for name, width, classes, has_values in scorer.served.shape.heads:
         of, part = f".{name}" if name else "", values[:, at : at + width]
         at += width
         if width == 1:
             yield PREDICTION + of, part[:, 0]
             continue
-        names = [classes[i] if i < len(classes) else str(i) for i in range(width)]
-        yield PREDICTION + of, [names[i] for i in part.argmax(1)]
+        known = _classes(width, classes, has_values)
+        likeliest = part.argmax(1)
+        yield PREDICTION + of, [known[i] for i in likeliest] if isinstance(known, list) else known[likeliest]
         yield PROBABILITIES + of, part
+
+
+def _classes(width: int, classes: list[str], has_values: bool) -> Values:
+    """The classes as elements of a tensor: texts, whole numbers or booleans."""
+    names = [classes[i] if i < len(classes) else str(i) for i in range(width)]
+    values = np.array(json.loads(f"[{','.join(names)}]")) if has_values else np.empty(0)
+    return values if values.dtype.kind in "bi" else names  # 64 bits do not hold every whole number
 
 
 def _wanted(document: dict[str, Any]) -> dict[str, bool]:

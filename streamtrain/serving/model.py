@@ -69,7 +69,7 @@ class HttpScorer(Scorer):
             self._many.append(workspace)
         if failed:
             raise row_error(failed[0], alone=False)
-        width = sum(outputs for _, outputs, _ in self.served.shape.heads)
+        width = sum(outputs for _, outputs, *_ in self.served.shape.heads)
         return np.frombuffer(values, np.float64).astype(np.float32).reshape(-1, width)
 
     def _body_workspace(self, rows: int) -> _native.BodyScorer:

@@ -66,11 +66,15 @@ def read_inputs(document: Any, behind: memoryview) -> list[Tensor]:
     return found
 
 
-def write_output(name: str, values: NDArray[np.float32] | list[str], binary: bool) -> tuple[dict[str, Any], bytes]:
+def datatype_of(values: NDArray[Any] | list[str]) -> str:
+    """The datatype of an output: of texts, booleans, whole numbers or fractions."""
+    return BYTES if isinstance(values, list) else {"b": "BOOL", "i": "INT64"}.get(values.dtype.kind, "FP32")
+
+
+def write_output(name: str, values: NDArray[Any] | list[str], binary: bool) -> tuple[dict[str, Any], bytes]:
     """An output as it stands in JSON, and its bytes behind that, where it is binary."""
-    is_text = isinstance(values, list)
     told: dict[str, Any] = {
-        "name": name, "datatype": BYTES if is_text else "FP32",
+        "name": name, "datatype": datatype_of(values),
         "shape": [len(values)] if isinstance(values, list) else list(values.shape),
     }  # fmt: skip
     if not binary:
@@ -79,7 +83,7 @@ def write_output(name: str, values: NDArray[np.float32] | list[str], binary: boo
         texts = [text.encode() for text in values]
         raw = b"".join(len(text).to_bytes(_LENGTH, "little") + text for text in texts)
     else:
-        raw = values.astype("<f4").tobytes()
+        raw = values.astype(DTYPES[datatype_of(values)]).tobytes()
     return {**told, "parameters": {"binary_data_size": len(raw)}}, raw
 
 

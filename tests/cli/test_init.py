@@ -149,8 +149,8 @@ SIGMOID, SOFTMAX, SQUARED = "binary_cross_entropy", "softmax_cross_entropy", "me
         ([*LATE, ""], SIGMOID, {"missing": "skip"}, False),
         ([*["walk", "sit"] * 20, ""], SIGMOID, {"classes": ["sit", "walk"], "missing": "skip"}, False),
         ([*["A", "B", "C", "A"] * 10, ""], SOFTMAX, {"classes": ["A", "B", "C"], "missing": "skip"}, False),
-        ([3, 5, 6, 7] * 10, SOFTMAX, {"classes": ["3", "5", "6", "7"]}, True),
-        ([1, 2] * 20, SIGMOID, {"classes": ["1", "2"]}, True),
+        ([3, 5, 6, 7] * 10, SOFTMAX, {"classes": [3, 5, 6, 7]}, True),
+        ([1, 2] * 20, SIGMOID, {"classes": [1, 2]}, True),
         (list(ROWS), SQUARED, {"standardize": True}, False),
         ([1.5, 2.5] * 20, SQUARED, {"standardize": True}, False),
         ([at + 0.5 for at in ROWS], SQUARED, {"standardize": True}, False),
@@ -249,7 +249,7 @@ def test_the_file_passes_check_and_its_sample_trains(run: Run, kafka: Any, sampl
     path = tmp_path / f"{kafka.fresh_name('init')}.toml"
     labels = ["--label", "late", "--label", "grade"]
     assert run("init", path, "--from", sample, *labels, "-b", kafka.bootstrap).code == 0
-    assert columns_of(path)["grade"]["classes"] == ["3", "4", "5"] and columns_of(path)["created_at"] == TIME
+    assert columns_of(path)["grade"]["classes"] == [3, 4, 5] and columns_of(path)["created_at"] == TIME
     before = run("check", path, "--json")
     assert before.code == 1 and "streamtrain topics create" in before.out
     assert run("topics", "create", path).code == 0

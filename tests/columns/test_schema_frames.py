@@ -287,6 +287,8 @@ def test_a_message_of_a_descriptor_set(job: Any) -> None:
         (MESSAGE, 'x = { path = "user.x" }', "columns.x.path: expected a field of the schema's, within messages"),
         ("message Row { bytes x = 1; bool late = 2; }", "x = {}", "got bytes"),
         ("message Row { Row x = 1; bool late = 2; }", "x = {}", "got a message"),
+        ("message Row { In in = 1; bool late = 2; } message In { V v = 1; } message V { double value = 1; }",
+         'x = { path = "in.v" }', 'got a message; its value stands at path = "in.v.value"'),
         ("message Row { bool x = 1; bool late = 2; int32 y = 3;}", 'y = {}\nx = { role = "event_time" }', "got a bool"),
         ("message Row { Far x = 1; }", "x = {}", "Row.x: its type 'Far' is nowhere defined"),
         ("message Row { float x = 1; float x = 2; }", "x = {}", "Row.x: its name or its number is another field's too"),

@@ -37,7 +37,7 @@ SKIPPED_ROWS[8] = {"b": 8}
 def test_a_scorer_answers_each_row_in_its_place_though_others_are_left_out(as_columns: bool) -> None:
     schema = Schema.from_columns(SKIPPING, "mean_squared_error")
     plan, layout = echo_plan(schema)
-    scorer = _native.RowScorer(plan, native_plan(schema, layout), [("", plan.width, [])], 1 << 30)
+    scorer = _native.RowScorer(plan, native_plan(schema, layout), [("", plan.width, [], True)], 1 << 30)
     if as_columns:
         answers, failed = scorer.score_columns({name: [row.get(name) for row in SKIPPED_ROWS] for name in ("a", "b")})
     else:

@@ -22,6 +22,7 @@ from streamtrain.serving.model import BodyAnswer, HttpScorer
 from streamtrain.serving.predicting import predicted
 from streamtrain.serving.reply import Refusal, Reply
 from streamtrain.serving.tensors import DTYPES, TensorError, read_inputs, write_output
+from streamtrain.topics.predictions import decode
 from tests.serving.conftest import SCORER, scorer_of
 
 
@@ -120,7 +121,7 @@ def test_an_answer_that_is_too_large_is_refused() -> None:
 def test_predictions_that_are_not_finite_are_errors() -> None:
     schema = Schema.from_columns({"a": {}, "y": {"role": "label"}}, "mean_squared_error").for_requests()
     plan, layout = echo_plan(schema, overflow=100)
-    scorer = _native.BodyScorer(plan, native_plan(schema, layout), [("", plan.width, [])], 1 << 20)
+    scorer = _native.BodyScorer(plan, native_plan(schema, layout), [("", plan.width, [], True)], 1 << 20)
     text, form, rows, errors = scorer.score(b"[[1],[1000],[2],[3],[1000],[4]]", False)
     assert (form, rows, errors) == (BodyForm.ROWS, 4, 2)
     document = json.loads(text)
@@ -169,18 +170,34 @@ def test_columns_as_tensors_are_answered_as_a_program_is() -> None:
     }  # fmt: skip
 
 
-def test_classes_are_texts_with_their_probabilities() -> None:
-    columns = {"x": {}, "way": {"role": "label", "classes": ["walk", "sit", "lie"]}}
-    scorer = scorer_of(SmallModel.make(columns, "softmax_cross_entropy"))
-    found = tensor_answer({"inputs": [tensor("x", [0.7, -2.0])]}, scorer)
-    answers = scorer.predict([{"x": 0.7}, {"x": -2.0}])
-    outputs = {output["name"]: output for output in found["outputs"]}
-    assert outputs["prediction"]["data"] == [answer["prediction"] for answer in answers]
-    assert outputs["probabilities"]["shape"] == [2, 3]
+CLASSES = [["walk", "sit", "lie"], ["5", "-1", "7"], [5, -1, 7], [False, True], 3, [1 << 40, 0, 2], [1 << 70, 0, 2]]
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+def test_classes_are_what_the_label_says_with_their_probabilities(classes: Any) -> None:
+    """In a program's answer, in a request's and a body's JSON and as tensors; keys of probabilities are texts."""
+    columns = {"x": {}, "way": {"role": "label", "classes": classes}}
+    known = [*range(classes)] if isinstance(classes, int) else classes
+    small = SmallModel.make(columns, "softmax_cross_entropy")
+    scorer, rows = scorer_of(small), [{"x": at / 3 - 5} for at in range(30)]
+    answers = scorer.predict(rows)
+    assert {type(answer["prediction"]) for answer in answers} == {type(known[0])}
+    for answer in answers:
+        assert list(answer["probabilities"]) == [each if isinstance(each, str) else json.dumps(each) for each in known]
+        likeliest = max(answer["probabilities"], key=answer["probabilities"].__getitem__)
+        assert answer["prediction"] == known[list(answer["probabilities"]).index(likeliest)]
+    assert json.loads(scorer.answer_body(json.dumps(rows).encode(), False).text) == answers
+    ((body, *_),) = scorer.served.request_scorer("json", 8).score("asked", [json.dumps(rows).encode()])
+    assert json.loads(body) == answers == decode(None, body, ()).prediction
+    found = tensor_answer({"inputs": [tensor("x", [row["x"] for row in rows])]}, scorer)
+    (told,) = [output for output in found["outputs"] if output["name"] == "prediction"]
+    as_text = isinstance(known[0], str) or max(map(abs, known)) >= 1 << 63
+    assert told["datatype"] == ("BYTES" if as_text else "BOOL" if known == [False, True] else "INT64")
+    assert told["data"] == [str(each["prediction"]) if as_text else each["prediction"] for each in answers]
+    assert told["datatype"] == next(outputs_of(scorer.served.shape.heads))["datatype"]
+    shares = next(output for output in found["outputs"] if output["name"] == "probabilities")
     wanted = [value for answer in answers for value in answer["probabilities"].values()]
-    assert np.array_equal(np.float32(outputs["probabilities"]["data"]), np.float32(wanted))
-    named = {each["name"]: each["shape"] for each in outputs_of(scorer.served.shape.heads)}
-    assert named == {"prediction": [-1], "probabilities": [-1, 3]}
+    assert shares["shape"] == [30, len(known)] and np.array_equal(np.float32(shares["data"]), np.float32(wanted))
     only = tensor_answer({"inputs": [tensor("x", [0.7])], "outputs": [{"name": "prediction"}]}, scorer)
     assert [output["name"] for output in only["outputs"]] == ["prediction"]
 

@@ -39,7 +39,7 @@ def decide_label(sample: Sample, column: SampledColumn) -> Decision:
             why = "0 or 1" if column.written is None else written_reason(column.written)
             return Decision(name, f'role = "label"{parse}{skip}', why, loss="binary_cross_entropy")
         counts = Counter(column.wholes or ())
-        classes = class_settings(map(str, sorted(counts)), sample.parse(column, NUMBER) + skip)
+        classes = class_settings(sorted(counts), sample.parse(column, NUMBER) + skip)
         number = Decision(name, as_number, "a number", loss="mean_squared_error")
         if column.written is not None:
             written = column.written
@@ -60,9 +60,9 @@ def decide_label(sample: Sample, column: SampledColumn) -> Decision:
     return classified(name, class_settings(map(str, distinct), skip), len(distinct), f"{len(distinct)} classes")
 
 
-def class_settings(names: Iterable[str], skip: str) -> str:
-    """Returns the settings of a label with these classes."""
-    return f'role = "label", classes = [{", ".join(json.dumps(each, ensure_ascii=False) for each in names)}]{skip}'
+def class_settings(classes: Iterable[str | int], skip: str) -> str:
+    """Returns the settings of a label with these classes, which are as they are in predictions."""
+    return f'role = "label", classes = [{", ".join(json.dumps(each, ensure_ascii=False) for each in classes)}]{skip}'
 
 
 def classified(name: str, settings: str, count: int, why: str, other: str = "") -> Decision:

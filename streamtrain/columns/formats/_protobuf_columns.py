@@ -10,7 +10,7 @@ from streamtrain.columns.column import Column
 from streamtrain.columns.formats._protobuf_read import WHOLE
 from streamtrain.columns.formats._protobuf_values import article
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
-from streamtrain.columns.paths import Path
+from streamtrain.columns.paths import Path, place
 from streamtrain.columns.schema import Schema
 from streamtrain.registry import nearest
 
@@ -28,7 +28,17 @@ def mistakes(columns: Schema, known: Messages, row: Message) -> Iterator[tuple[s
             hint = f"; did you mean {near!r}?" if near else ""
             yield name, f"expected a field of the schema's {row.name}, got none named {name!r}{hint}"
         elif wrong := problem(column, found):
-            yield name, f"expected a field of the schema that the column can take, got {wrong}"
+            hint = _hint(known, found, columns.paths.get(name, (name,)))
+            yield name, f"expected a field of the schema that the column can take, got {wrong}{hint}"
+
+
+def _hint(known: Messages, found: Field, path: Path) -> str:
+    """Names the value within a message of nothing else, such as google.protobuf.DoubleValue."""
+    if found.type != "message" or found.repeated:
+        return ""
+    if [each.name for each in known.by_name[found.of].fields.values()] != ["value"]:
+        return ""
+    return f'; its value stands at path = "{place((*path, "value")).removeprefix(".")}"'
 
 
 def _at(known: Messages, row: Message, path: Path) -> Field | None:

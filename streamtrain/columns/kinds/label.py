@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, StrictBool, StrictInt
 
 from streamtrain import _native
 from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
@@ -34,16 +34,22 @@ QUANTITIES = ("number", "count")  # kinds of a label that have no classes
 class Options(Standardized):
     """Of a label."""
 
-    classes: list[str] | int | None = Field(
+    classes: list[str] | list[StrictBool] | list[StrictInt] | int | None = Field(
         None,
-        description="label: the class names in order, or how many there are",
+        description="label: the classes in order, as texts, whole numbers or booleans, which they are in predictions "
+        "too; or how many there are, from 0 on",
         json_schema_extra={"misplaced": "only the label column has them"},
     )
 
     @property
     def names(self) -> list[str]:
         """Of the classes in order; empty where classes are numbers or there are none."""
-        return list(self.classes) if isinstance(self.classes, list) else []
+        return [as_text(each) for each in self.classes] if isinstance(self.classes, list) else []
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its classes are whole numbers or booleans, and no texts."""
+        return not (isinstance(self.classes, list) and any(isinstance(each, str) for each in self.classes))
 
     @property
     def class_count(self) -> int:

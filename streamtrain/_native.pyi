@@ -599,7 +599,7 @@ class DecodePlan:
     layout: SlotLayout
     def __init__(
         self, columns: list[dict[str, Any]], short_columns: Sequence[int], layout: SlotLayout,
-        constants: dict[str, float], transforms: dict[str, Any] | None = None,
+        constants: dict[str, float], transforms: dict[str, Any] | None = None, refuses_empty: bool = False,
     ) -> None: ...   # `constants`: of blocks that no column gives, what lies in every row
 
 class RowTally:

@@ -15,13 +15,13 @@ namespace st {
 namespace {
 
 std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> short_columns, const SlotLayout &layout,
-                                          nb::dict constants, nb::handle transforms) {
+                                          nb::dict constants, nb::handle transforms, bool refuses_empty) {
     std::vector<PlanColumn> compiled;
     for (nb::handle column : columns) compiled.push_back(column_of(nb::cast<nb::dict>(column)));
     std::vector<Constant> known;
     for (auto [block, value] : constants) known.push_back({nb::cast<std::string>(block), nb::cast<f64>(value)});
     return DecodePlan::make(std::move(compiled), std::move(short_columns), layout, known,
-                            transforms_of(transforms));
+                            transforms_of(transforms), refuses_empty);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void bind_decode(nb::module_ &m) {
     m.def("cell_transforms", &cell_transforms);
     nb::class_<DecodePlan>(m, "DecodePlan")
         .def(nb::new_(&plan_of), nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"),
-             nb::arg("constants"), nb::arg("transforms") = nb::none())
+             nb::arg("constants"), nb::arg("transforms") = nb::none(), nb::arg("refuses_empty") = false)
         .def_prop_ro("layout", [](const DecodePlan &plan) { return plan.layout; });
 }
 

@@ -147,7 +147,20 @@ class PythonRows final : public RowSource {
         if (PyDict_Check(row)) tree_.each(row, 0, [this](u32 column, PyObject *value) { cell(column, value); });
         else if (PyList_Check(row) || PyTuple_Check(row)) read_sequence(row);
         else writer_.fail(NO_COLUMN, std::string("expected a row (a dict or a list), got ") + Py_TYPE(row)->tp_name);
+        if (writer_.is_empty()) writer_.refuse_empty(names_of(row));
         return finish_python_row(*plan_, writer_, index, form, sink, tally);
+    }
+
+    static NameList names_of(PyObject *row) {
+        NameList names;
+        PyObject *key, *value;
+        Py_ssize_t at = 0, size;
+        while (PyDict_Check(row) && PyDict_Next(row, &at, &key, &value)) {
+            const char *text = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &size) : nullptr;
+            if (text) names.add({text, static_cast<u64>(size)});
+            else PyErr_Clear();
+        }
+        return names;
     }
 
     void read_sequence(PyObject *row) {

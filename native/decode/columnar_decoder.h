@@ -46,6 +46,7 @@ class ColumnarDecoder : public RecordDecoder {
     // Which columns go by whole blocks of rows: plain floats together, others one by one.
     void sort_columns() {
         fast_ = !(plan_->is_ragged && plan_->transforms);
+        bool is_empty = plan_->refuses_empty;
         floats_.clear();
         spans_.clear();
         lists_.clear();
@@ -57,6 +58,7 @@ class ColumnarDecoder : public RecordDecoder {
             ColumnSpan &column = *each;
             const PlanColumn &plan = plan_->columns[column.column];
             if (!wanted(static_cast<i32>(column.column))) continue;
+            is_empty &= !column.data;
             if (!column.data) {
                 if (ends_row(plan.missing) || plan.is_ragged) fast_ = false;
                 else absent_.push_back(plan.kind.get());
@@ -75,6 +77,7 @@ class ColumnarDecoder : public RecordDecoder {
                 if (plan_->transforms) fast_ = false;   // cells of a row would take the place of the block's
             }
         }
+        if (is_empty) fast_ = false;   // each row gets its reason
     }
 
   private:

@@ -21,8 +21,10 @@ DecodePlan::Bits bits_of(const SlotLayout &layout, const Constant &constant) {
 
 std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
                                                    SlotLayout layout, const std::vector<Constant> &constants,
-                                                   std::shared_ptr<const TransformPlan> transforms) {
+                                                   std::shared_ptr<const TransformPlan> transforms,
+                                                   bool refuses_empty) {
     auto plan = std::make_shared<DecodePlan>();
+    plan->refuses_empty = refuses_empty;
     plan->layout = std::move(layout);
     plan->transforms = std::move(transforms);
     for (const Block &block : plan->layout.blocks)

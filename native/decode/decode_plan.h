@@ -60,13 +60,15 @@ struct DecodePlan {
     std::vector<Bits> constants;
     std::shared_ptr<const TransformPlan> transforms;   // none: nullptr
     bool is_ragged = false;            // a column has its cells in a ragged block
+    bool refuses_empty = false;        // rows that name none of the columns are dead, whatever stands in for cells
     u32 heads = 0, made_heads = 0;     // columns with Missing::head, and those of them that transforms make
     u32 floats_block = 0;              // of the columns with a Kind::row_float()
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).
     static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
                                                   SlotLayout layout, const std::vector<Constant> &constants = {},
-                                                  std::shared_ptr<const TransformPlan> transforms = nullptr);
+                                                  std::shared_ptr<const TransformPlan> transforms = nullptr,
+                                                  bool refuses_empty = false);
 
     // Some heads are in records and others are made: whether a row has any shows when its transforms have run.
     bool mixes_heads() const { return made_heads && made_heads < heads; }

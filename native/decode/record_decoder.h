@@ -98,6 +98,11 @@ class RecordDecoder : public Decoder {
 
     // The current row is read.
     void end_row(RowSink &sink, RowTally &tally) {
+        if (writer_.is_empty()) [[unlikely]] {
+            NameList others;
+            list_names(others);
+            writer_.refuse_empty(others);
+        }
         if (around_.any()) around_.put(writer_);
         if (gathers_) {
             if (!passing() && waiting_->take(record_, row_)) {
@@ -123,6 +128,9 @@ class RecordDecoder : public Decoder {
     }
 
     void end_record() { done_ = true; }
+
+    // The names that the current row has; formats whose schema gives them list none.
+    virtual void list_names(NameList &) {}
 
     // Whether the row that was read last waits for the next slot: no other may be read.
     bool held() const { return held_; }

@@ -10,6 +10,7 @@
 #include "decode/decode_plan.h"
 #include "decode/decoder.h"
 #include "decode/missing_cells.h"
+#include "decode/name_list.h"
 #include "decode/ragged_rows.h"
 #include "decode/row_transforms.h"
 
@@ -29,9 +30,11 @@ class RowWriter {
           constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0),
           transforms_(plan_->transforms.get()) {
         if (plan_->transforms && plan_->transforms->where >= 0) wrong_.resize(plan_->columns.size());
-        for (const PlanColumn &column : plan_->columns) {
+        for (u32 c = 0; const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
             awaited_.push_back(column.is_made ? 0 : wanted_.back());
+            if (plan_->refuses_empty && column.kind && !column.is_made) features_.push_back(c);
+            ++c;
             const PlainFloat *floats = column.kind ? column.kind->row_float() : nullptr;
             slot_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
             float_at_.push_back(column.from.empty() ? slot_at_.back() : NO_FLOAT);
@@ -57,9 +60,9 @@ class RowWriter {
         at_ = row;
         if (ragged_.any()) ragged_.start();
         if (plan_->transforms) cell_row_.start();
-        if (++stamp_ == 0) {
+        if ((stamp_ += 2) == 0) {
             std::fill(seen_.begin(), seen_.end(), 0);
-            stamp_ = 1;
+            stamp_ = 2;
         }
         failed_ = failed_whole_ = in_list_ = false;
         event_time_ms_ = -1;
@@ -111,10 +114,10 @@ class RowWriter {
     void hashed(u32 c, const TextHash &hash) {
         if (const Kind *kind = columns_[c].kind.get()) kind->hashed(*this, c, hash);
     }
-    void missing(u32 c) { seen_[c] = 0; }
+    void missing(u32 c) { seen_[c] = stamp_ | 1; }
     void missing(u32 c, std::string got) { missing(c), missing_.add(stamp_, c, std::move(got)); }
     void missing(const std::vector<u32> &columns) {
-        for (const u32 c : columns) missing(c);
+        for (const u32 c : columns) seen_[c] = 0;
     }
 
     // A list in one cell of a column whose kind takes one: each element is announced, then comes as a cell does. So do
@@ -276,6 +279,25 @@ class RowWriter {
     template <class IsMissing>
     void take_up(u8 *slot, u64 row, i64 event_time_ms, IsMissing is_missing);
 
+    // Whether the row names none of the columns that its plan wants some of; a cell that is null names its column.
+    bool is_empty() const {
+        if (features_.empty() || failed_) return false;
+        for (const u32 c : features_)
+            if ((seen_[c] | 1) == (stamp_ | 1)) return false;
+        return true;
+    }
+
+    // Of such a row: `others` are the names that it has.
+    [[gnu::noinline]] void refuse_empty(const NameList &others) {
+        NameList wanted;
+        for (const u32 c : features_) {
+            const std::string_view place = columns_[c].place;
+            wanted.add(place.substr(place.starts_with('.')));
+        }
+        fail_whole("expected some of the job's columns " + wanted.text() + ", got " +
+                   (others.any() ? "only " + others.text() : "no name"));
+    }
+
     // Applies the missing policies and completes the row.
     RowEnd finish() {
         if (plan_->transforms && !transform_row()) return RowEnd::filtered;
@@ -361,10 +383,11 @@ class RowWriter {
     std::vector<u32> slot_at_;    // of a plain float column, its bytes into the row
     std::vector<u32> float_at_;   // the same of those that go there without their kind
     std::vector<u32> float_run_;   // how many of them lie in a row from a column on
-    std::vector<u32> seen_;   // stamp of the row that gave the column last
+    std::vector<u32> seen_;   // stamp of the row that gave the column last; with bit 0: that said it is missing
+    std::vector<u32> features_;   // where rows without any are refused
     std::vector<u32> wanted_;   // all bits of a column that is not passed over
     std::vector<u32> awaited_;  // the same of those that no transform makes
-    u32 stamp_ = 0;
+    u32 stamp_ = 0;               // even
     MissingCells missing_;
     std::vector<u8 *> row_;       // of each block, and one more
     u8 *floats_ = nullptr;        // of the block of plain floats

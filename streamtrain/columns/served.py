@@ -53,7 +53,8 @@ class Shape:
         """SnapshotError where the manifest holds no model that this program can build."""
         columns, self.model = schema_and_model(manifest, network)
         self.schema = columns.for_requests()
-        self._of = manifest.model_spec, manifest.schema
+        self._accepts_empty = _accepts_empty(manifest)
+        self._of = manifest.model_spec, manifest.schema, self._accepts_empty
         labels = dict(columns.labels)
         alone = next(iter(labels.values()))
         labelled = [(head, labels.get(head.name, alone)) for head in self.model.parsed.heads]
@@ -63,24 +64,30 @@ class Shape:
 
     def fits(self, manifest: Manifest) -> bool:
         """Whether the manifest's snapshot is one of them."""
-        return self._of == (manifest.model_spec, manifest.schema)
+        return self._of == (manifest.model_spec, manifest.schema, _accepts_empty(manifest))
 
     def plan(self, rows: int) -> _native.DecodePlan:
         """For slots of `rows` rows."""
         if rows not in self._plans:
-            self._plans[rows] = self._made(self.schema, rows)
+            self._plans[rows] = self._plan_of(self.schema, rows)
         return self._plans[rows]
 
     def bare_plan(self, rows: int) -> _native.DecodePlan:
         """The same for rows that no message is around: what would be there is a field by the column's name."""
         if rows not in self._bare_plans:
             bare = self.schema.without_message()
-            self._bare_plans[rows] = self.plan(rows) if bare is self.schema else self._made(bare, rows)
+            self._bare_plans[rows] = self.plan(rows) if bare is self.schema else self._plan_of(bare, rows)
         return self._bare_plans[rows]
 
-    @staticmethod
-    def _made(schema: Schema, rows: int) -> _native.DecodePlan:
-        return native_plan(schema, _native.SlotLayout.make(rows, 1, schema.block_specs()))
+    def _plan_of(self, schema: Schema, rows: int) -> _native.DecodePlan:
+        layout = _native.SlotLayout.make(rows, 1, schema.block_specs())
+        return native_plan(schema, layout, bool(schema.record_names) and not self._accepts_empty)
+
+
+def _accepts_empty(manifest: Manifest) -> bool:
+    """Returns whether its job answers rows that name none of its columns."""
+    predict = manifest.job_settings.get("predict")
+    return isinstance(predict, dict) and predict.get("accept_empty") is True
 
 
 def _loaded(model: Model, payload: bytes, base: Base | None) -> tuple[Any, Base | None]:

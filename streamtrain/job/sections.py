@@ -366,6 +366,9 @@ class Predict(Section):
         default="exactly_once",
         description="at_least_once has the lowest delay; after a failure a request may be answered twice",
     )
+    accept_empty: bool = Field(
+        default=False, description="answer rows that name none of the columns, from the columns' stand-ins alone"
+    )
 
 
 Topics = dict[str, Annotated[TopicSettings, BeforeValidator(_as_table)]]

@@ -15,6 +15,7 @@ from streamtrain.clients.scorer import BATCH_ROWS, Scorer, row_error
 from streamtrain.columns.served import Served
 from streamtrain.compute.torch import TorchModule
 from streamtrain.serving.config import ServedJob
+from streamtrain.serving.envelope import unwrapped
 
 _ONE_ROW_BYTES = 4_096  # an object of at most so many is taken for one row, which has a plan of its own
 _QUICK_WORK = 128_000  # bytes of a body of a small model: 0.2 ms, as long as others may wait for it
@@ -48,7 +49,9 @@ class HttpScorer(Scorer):
         return size * self._cost <= _QUICK_WORK
 
     def answer_body(self, body: bytes, released: bool) -> BodyAnswer:
-        """Rows in JSON; `released`: other threads go on meanwhile."""
+        """Rows in JSON, or in an envelope (envelope.py); `released`: other threads go on meanwhile. Raises Refusal for an
+        envelope without rows."""
+        body = unwrapped(body, self.served.shape.schema)
         rows = 1 if len(body) <= _ONE_ROW_BYTES and body.lstrip()[:1] == b"{" else BATCH_ROWS
         pool = self._bodies[rows]
         try:

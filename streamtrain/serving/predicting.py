@@ -15,7 +15,7 @@ def predicted(scorer: HttpScorer, body: bytes, released: bool) -> Reply:
     """`{"prediction": …, "version": …}` of one row, `{"predictions": [{"prediction": …}, …], "version": …}` of many.
 
     One bad row is 422, and a body that cannot be decoded 400, each `{"error": {path, reason, where}}`; among many rows
-    a bad one has such an error in its place.
+    a bad one has such an error in its place. Bodies of other servers' clients: see envelope.py.
     """
     answer = scorer.answer_body(body, released)
     age_s = max(0.0, time.time() - scorer.created_ms / 1000)

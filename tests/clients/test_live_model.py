@@ -91,7 +91,7 @@ def test_label_and_unknown_fields_may_be_there_and_missing_has_its_value() -> No
     ("given", "text"),
     [
         ({**ROW, "distance": "far"}, r"row at \$\.distance: expected number, got \"far\""),
-        ({}, r"row at \$\.distance: expected number, got nothing"),
+        ({"hour": 1}, r"row at \$\.distance: expected number, got nothing"),
         ({**ROW, "hour": float("nan")}, r"row at \$\.hour"),
         ([ROW] * 300 + [{**ROW, "hour": []}], r"row 300 at \$\.hour"),
         ({"distance": [1, 2], "hour": [3, None], "carrier": ["a", "b"]}, r"row 1 at \$\.hour"),
@@ -149,7 +149,7 @@ def test_a_manifest_this_program_cannot_build_is_an_error(changes: dict[str, Any
 def test_errors_may_be_returned_in_their_rows_places() -> None:
     scorer, bad = scorer_of(SmallModel.make()), {**ROW, "distance": "far"}
     good = scorer.predict([ROW])[0]
-    many = [ROW] * 299 + [bad] + [ROW] * 3 + [{}]
+    many = [ROW] * 299 + [bad] + [ROW] * 3 + [{"hour": 1}]
     forms = [many, {name: [row.get(name) for row in many] for name in ROW}, iter(many)]
     for form in forms:
         answers = scorer.predict(form, errors="return")

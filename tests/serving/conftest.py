@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from publisher import example_manifest
 from small_model import SmallModel
 
@@ -9,8 +11,8 @@ from streamtrain.columns.served import Served
 from streamtrain.serving.model import HttpScorer
 
 
-def scorer_of(model: SmallModel, most: int = 1 << 20) -> HttpScorer:
-    manifest = example_manifest(3, model_spec=model.spec, schema=model.schema.to_dict())
+def scorer_of(model: SmallModel, most: int = 1 << 20, **changes: Any) -> HttpScorer:
+    manifest = example_manifest(3, model_spec=model.spec, schema=model.schema.to_dict(), **changes)
     return HttpScorer(Served.of(manifest, b"d" * 32, model.payload(3)), most)
 
 

@@ -52,6 +52,18 @@ class MsgpackDecoder final : public ShapedDecoder {
         else if (static_cast<u64>(row_) == rows_) close(p);
     }
 
+    void list_names(NameList &names) override {
+        MsgpackItem head, key;
+        if (shape_ == Shape::columns || flat_cells_) return;
+        const char *p = msgpack_.read(cursor_, head);
+        for (u64 pairs = head.kind == MsgpackItem::map ? head.count : 0; pairs && p; --pairs) {
+            const char *const behind = msgpack_.read(p, key);
+            if (key.kind == MsgpackItem::text) names.add(key.view());
+            p = key.kind == MsgpackItem::array || key.kind == MsgpackItem::map ? msgpack_.skip(p) : behind;
+            p = msgpack_.skip(p);
+        }
+    }
+
   private:
     using Item = MsgpackItem;
     void refuse_broken() { refuse(path(NO_COLUMN, row_), msgpack_.problem()); }

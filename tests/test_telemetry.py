@@ -45,12 +45,13 @@ from streamtrain.serving.door import Door
 from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, devices, processes, server, tracing
 from streamtrain.telemetry.serving import ServingTable
 from streamtrain.telemetry.tracing import Tracing, opened, wanted
-from streamtrain.telemetry.trainer import plain_reason
+from streamtrain.topics.dead_letters import Causes, DeadLetter, DeadRange
 from streamtrain.topics.topic import all_topics
 from tests.checks.verify.topics_in_memory import GoodJob
 from tests.docs.test_pages import free_port
 from tests.e2e.harness import LiveJob
 
+DEAD = 'streamtrain_dead_letters_total{reason="%s"}'
 STARTED = {"event": "started", "resumed": True, "version": 3, "rows": 10, "run": 2}
 PUBLISHED = {
     "event": "published",
@@ -75,7 +76,7 @@ PUBLISHED = {
         "rate_left": 0.5,
         "clipped": {"x1": 2},
     },
-    "dead_letters": {'expected number, got "bad"': 2, 'expected number, got "x"': 1},
+    "dead_letters": {"$[*].a: expected number": 3},
     "positions": [[100, 0], [50, 3]],
 }
 
@@ -105,8 +106,10 @@ def values(telemetry: Telemetry) -> dict[str, float]:
 
 def test_metrics_follow_the_events() -> None:
     with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
+        assert values(telemetry)[DEAD % "other"] == 0
         for event in (STARTED, progress(1_000), PUBLISHED, progress(3_000)):
             telemetry(event)
+        assert values(telemetry)[DEAD % "$[*].a: expected number"] == 0, "a rate begins there"
         found = values(telemetry)
     expected = {
         "streamtrain_rows_total": 3_000,
@@ -118,7 +121,8 @@ def test_metrics_follow_the_events() -> None:
         "streamtrain_transaction_seconds_count": 1,
         "streamtrain_event_to_snapshot_seconds_sum": 0.3,
         "streamtrain_unpublished_bytes": 7,
-        'streamtrain_dead_letters_total{reason="expected number"}': 3,
+        DEAD % "$[*].a: expected number": 3,
+        DEAD % "other": 0,
         'streamtrain_quality{name="log_loss",span="total"}': 0.25,
         'streamtrain_quality{name="constant_log_loss",span="total"}': 0.5,
         'streamtrain_quality{name="log_loss",span="held_out"}': 0.5,
@@ -156,16 +160,29 @@ def test_readiness() -> None:
 
 
 def test_a_new_run_counts_on_and_reasons_do_not_grow_with_the_data() -> None:
-    assert plain_reason('expected number, got "bad"') == "expected number"
     meters = TrainerMeters("flights", 24)
     for rows in (100, 300, 50, 60):  # of two runs
         meters(progress(rows))
     assert meters.registry.get_sample_value("streamtrain_rows_total", {"job": "flights"}) == 360
+    causes = Causes()
     for number in range(200):
-        meters({**PUBLISHED, "dead_letters": {f"reason {number}": 1}})
-    families = {family.name: family.samples for family in meters.registry.collect()}
+        causes.add(letter(DeadRange(number, number + 2, f"$[{number}].a", f'expected number, got "{number}" at [7]')))
+        causes.add(letter(DeadRange(0, 1, "$", f"nested deeper than 256 levels at byte {number}"), left_out=1))
+    assert causes.rows == {"$[*].a: expected number": 400, "other": 200,
+                           "$: nested deeper than 256 levels at byte *": 200}  # fmt: skip
+    assert causes.letters["$[*].a: expected number"] == 200 and causes.most_common(1)["other"] == 400
+    assert causes.shown().startswith('400 x $[*].a: expected number, the first got "0" at [7]; ')
+    for number in range(200):
+        causes.add(letter(DeadRange(0, 1, f"$.c{number}", "expected number, got nothing (missing)")))
+    meters({**PUBLISHED, "dead_letters": causes.rows})
+    for _ in range(2):
+        families = {family.name: family.samples for family in meters.registry.collect()}
     samples = [sample for sample in families["streamtrain_dead_letters"] if sample.name.endswith("_total")]
-    assert len(samples) == 51 and sum(sample.value for sample in samples) == 200
+    assert len(samples) == 50 and sum(sample.value for sample in samples) == 1000
+
+
+def letter(part: DeadRange, left_out: int = 0) -> DeadLetter:
+    return DeadLetter("t", 0, 0, (part,), 1, 1, rows_left_out=left_out)
 
 
 def test_lag_is_asked_of_kafka_whose_absence_ends_readiness(monkeypatch: pytest.MonkeyPatch) -> None:

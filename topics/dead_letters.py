@@ -6,6 +6,8 @@ One message per record and publication. The value is the record's bytes, once; e
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -35,6 +37,21 @@ _HEADERS = {
     )
 }  # fmt: skip
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made anew it is half of the time
+
+
+MAX_CAUSES = 50  # counted apart; the rest are OTHER
+OTHER = "other"
+_INDEX = re.compile(r"(?<=\[)\d+(?=\])")
+_FOUND = re.compile(r", got .*|(?<= at byte )\d+|(?<= at \[)\d+(?=\])", re.DOTALL)
+
+
+def cause(path: str, reason: str) -> str:
+    """A path and a reason without what the data put in: `$[*].a: expected number`."""
+    return f"{_INDEX.sub('*', path)}: {_FOUND.sub(_without, reason)}"
+
+
+def _without(found: re.Match[str]) -> str:
+    return "" if found[0].startswith(",") else "*"
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,49 @@ class DeadLetter:
     @property
     def row_count(self) -> int:
         return sum(part.row_to - part.row_from for part in self.rows) + self.rows_left_out
+
+
+class Causes:
+    """Rows by cause, of MAX_CAUSES at most; `letters`: in how many dead letters each is."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter()
+        self.letters: Counter[str] = Counter()
+        self._first: dict[str, str] = {}  # what was found first
+
+    def add(self, letter: DeadLetter) -> None:
+        seen = set()
+        for part in letter.rows:
+            name = self._name(cause(part.path, part.reason))
+            self._first.setdefault(name, part.reason.partition(", got ")[2])
+            self.rows[name] += part.row_to - part.row_from
+            seen.add(name)
+        if letter.rows_left_out:
+            self.rows[OTHER] += letter.rows_left_out
+            seen.add(OTHER)
+        self.letters.update(seen)
+
+    def update(self, other: Causes) -> None:
+        for name, rows in other.rows.items():
+            known = self._name(name)
+            self._first.setdefault(known, other._first.get(name, ""))
+            self.rows[known] += rows
+            self.letters[known] += other.letters[name]
+
+    def most_common(self, count: int) -> dict[str, int]:
+        """The most frequent, the rest of them together."""
+        found = Counter(dict(self.rows.most_common(count)))
+        if rest := self.rows.total() - found.total():
+            found[OTHER] += rest
+        return dict(found)
+
+    def shown(self) -> str:
+        """`3 x $.a: expected number, the first got "x"; 2 x …`, the five most frequent."""
+        found = ((rows, name, self._first.get(name)) for name, rows in self.rows.most_common(5))
+        return "; ".join(f"{rows} x {name}{f', the first got {first}' if first else ''}" for rows, name, first in found)
+
+    def _name(self, name: str) -> str:
+        return name if name in self.rows or len(self.rows) < MAX_CAUSES else OTHER
 
 
 def message(letter: DeadLetter) -> Message:

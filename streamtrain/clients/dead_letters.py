@@ -27,7 +27,7 @@ from streamtrain.kafka.settings import Purpose
 from streamtrain.origins.moves import is_file
 from streamtrain.schemas import bare_format, job_format, written_format
 from streamtrain.topics import dead_letters
-from streamtrain.topics.dead_letters import DeadLetter
+from streamtrain.topics.dead_letters import Causes, DeadLetter
 from streamtrain.topics.named_schemas import of_other_bytes
 
 log = logging.getLogger("streamtrain.dead_letters")
@@ -310,15 +310,11 @@ class Resender:
 
 
 def reasons(letters: Iterable[Found]) -> list[tuple[str, int, int]]:
-    """(path and reason without what was found, letters, rows), most rows first."""
-    rows: Counter[str] = Counter()
-    seen: Counter[str] = Counter()
+    """(cause, letters, rows), most rows first; see topics.dead_letters.cause."""
+    causes = Causes()
     for found in letters:
-        named = {f"{part.path}: {part.reason.partition(', got ')[0]}" for part in found.letter.rows}
-        seen.update(named)
-        for part in found.letter.rows:
-            rows[f"{part.path}: {part.reason.partition(', got ')[0]}"] += part.row_to - part.row_from
-    return [(name, seen[name], count) for name, count in rows.most_common()]
+        causes.add(found.letter)
+    return [(name, causes.letters[name], rows) for name, rows in causes.rows.most_common()]
 
 
 def letter_at(job: Job, place: str) -> Found:

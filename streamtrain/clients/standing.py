@@ -6,7 +6,7 @@ Joins no group and commits nothing; each look reads what has been added since th
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from types import TracebackType
@@ -27,6 +27,7 @@ from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.moves import is_files, told_files
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
+from streamtrain.topics.dead_letters import Causes
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
 
@@ -37,7 +38,7 @@ _LOGS = 256  # newest publications looked at first
 _WINDOWS = 48  # of quality
 _LETTERS = 2_000  # newest dead letters whose reasons are counted
 _RATE_S = 10.0  # over which rows a second are told
-_MOST_REASONS = 8
+_MAX_CAUSES = 8  # shown apart
 
 
 class JobStanding:
@@ -59,7 +60,7 @@ class JobStanding:
         self._newest_logs: deque[RoundLog] = deque(maxlen=_LOGS)
         self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)
         self._learning = Learning(job)
-        self._reasons: Counter[str] = Counter()
+        self._causes = Causes()
         self._letters_at: dict[int, int] = {}
         self._known: dict[str, TopicEnds] = {}  # of what has been read to there
         self.newest: Located | None = None
@@ -184,10 +185,10 @@ class JobStanding:
         }
 
     def _dead_letters(self) -> dict[str, int]:
-        """Rows by path and reason, of the newest letters and those that came since the first look."""
+        """Rows by cause, of the newest letters and those that came since the first look."""
         for found in read_dead_letters(self._job, begin=self._letters_at, newest=_LETTERS, on_stray=self._count_stray):
             self._count(found)
-        return dict(self._reasons.most_common(_MOST_REASONS))
+        return self._causes.most_common(_MAX_CAUSES)
 
     def _count_stray(self, stray: Stray) -> None:
         self._letters_at[stray.partition] = stray.offset + 1
@@ -195,8 +196,7 @@ class JobStanding:
 
     def _count(self, found: Found) -> None:
         self._letters_at[found.partition] = found.offset + 1
-        for part in found.letter.rows:
-            self._reasons[f"{part.path}: {part.reason.partition(', got ')[0]}"] += part.row_to - part.row_from
+        self._causes.add(found.letter)
 
 
 def _total_before(log: RoundLog) -> Document | None:

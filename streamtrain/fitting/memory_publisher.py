@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from streamtrain.columns.rejected import Rejected, RejectedRows
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.fitting.feed import Feed
@@ -12,7 +10,7 @@ from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
 from streamtrain.topics.chunks import Chunks, Located, Stored
-from streamtrain.topics.dead_letters import DeadRange
+from streamtrain.topics.dead_letters import Causes, DeadRange
 from streamtrain.topics.snapshots import Publication
 
 _ROWS_TOLD = 5
@@ -21,7 +19,7 @@ _ROWS_TOLD = 5
 class MemoryPublisher:
     """A `Publisher`. An offset is the number of the publication's manifest, counted from 0.
 
-    `dead` counts the rows that could not be used, by reason; `left_out` tells of the first; `refused` are those that
+    `dead` counts the rows that could not be used, by cause; `left_out` tells of the first; `refused` are those that
     the decoder did not take, each once. `watching` is told of each publication after the first.
     """
 
@@ -30,7 +28,7 @@ class MemoryPublisher:
 
     def __init__(self, feed: Feed, watching: Watching) -> None:
         self._feed, self._watching = feed, watching
-        self.dead: Counter[str] = Counter()
+        self.dead = Causes()
         self.refused = RejectedRows()
         self._told: list[str] = []
         self._published = 0
@@ -47,7 +45,7 @@ class MemoryPublisher:
 
     def publish(self, assembled: Assembled, letters: Letters) -> int:
         self._newest = assembled
-        self.dead.update(letters.reasons.rows)
+        self.dead.update(letters.causes)
         for letter in letters if len(self._told) < _ROWS_TOLD or self.refused.has_room else ():
             for part in letter.rows:
                 where = self._feed.where(letter.offset, part.row_from)

@@ -99,8 +99,9 @@ class MemoryRun:
             self._watch()
         except Stopped as why:
             stopped = str(why)
-            newest = self._publisher.stored().manifest
-            self._tell("ended", version=newest.version, rows=newest.rows_seen, dead_letters=self._publisher.dead)
+            manifest = self._publisher.stored().manifest
+            dead = self._publisher.dead.rows
+            self._tell("ended", version=manifest.version, rows=manifest.rows_seen, dead_letters=dead)
         except RunOver as over:
             raise CheckFailed(
                 f"{over}; see in the log why, and whether memory is short for train.workers = {self._job.train.workers}"

@@ -5,7 +5,6 @@ Used by the coordinator, in its publishing thread.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -14,7 +13,7 @@ from streamtrain import _native
 from streamtrain.run.ring_structs import HEAD, HEADER_SIZES, ROWS
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import dead_letters
-from streamtrain.topics.dead_letters import DeadLetter, DeadRange
+from streamtrain.topics.dead_letters import Causes, DeadLetter, DeadRange
 from streamtrain.topics.rounds import Structs
 from streamtrain.topics.topic import Message
 
@@ -25,8 +24,6 @@ _LEFT_OUT: dict[int, str] = {
     ),
     _native.Rejected.CRASHED: "batch left out: workers died at it three times",
 }
-_MOST_REASONS = 1_000  # counted apart; a reason may hold what was found, and a count must not grow with the data
-OTHER_REASONS = "other reasons"
 _WINDOW_ROWS = 10_000  # of the ceiling
 _CEILING_FROM_ROWS = 1_000
 
@@ -40,10 +37,10 @@ class Letters:
     def __init__(self, ring: bytes, entries: int, columns: Columns, name_of: NameOf, run: int) -> None:
         self.ring, self.entries = ring, entries
         self._columns, self._name_of, self._run = columns, name_of, run
-        self.reasons = Reasons()
+        self.causes = Causes()
         self.count = self.bytes = 0
         for letter in self:
-            self.reasons.add_letter(letter)
+            self.causes.add(letter)
             self.count += 1
             self.bytes += len(letter.value or b"")
 
@@ -72,31 +69,6 @@ class LettersFirst:
         yield from self._others
 
 
-class Reasons:
-    """Rows by "path: reason"."""
-
-    def __init__(self) -> None:
-        self.rows: Counter[str] = Counter()
-
-    def add(self, reason: str, rows: int) -> None:
-        known = reason in self.rows or len(self.rows) < _MOST_REASONS
-        self.rows[reason if known else OTHER_REASONS] += rows
-
-    def add_letter(self, letter: DeadLetter) -> None:
-        for part in letter.rows:
-            self.add(f"{part.path}: {part.reason}", part.row_to - part.row_from)
-        if letter.rows_left_out:
-            self.add(OTHER_REASONS, letter.rows_left_out)
-
-    def update(self, other: Reasons) -> None:
-        for reason, rows in other.rows.items():
-            self.add(reason, rows)
-
-    def told(self) -> str:
-        """`3 x $.a: …; 2 x $.b: …`, the five most frequent."""
-        return "; ".join(f"{rows} x {reason}" for reason, rows in self.rows.most_common(5))
-
-
 class Ceiling:
     """Whether too large a share of the newest rows, some thousand of them, is dead."""
 
@@ -121,12 +93,12 @@ def publication_letters(
     return Letters(*end.dead_letters(last_round), columns, name_of, run)
 
 
-def unpublished_reasons(end: _native.CoordinatorEnd, last_round: int) -> Reasons:
+def unpublished_causes(end: _native.CoordinatorEnd, last_round: int) -> Causes:
     """Of the letters that still wait in the ring."""
-    reasons = Reasons()
+    causes = Causes()
     for letter in _letters(end.dead_letters(last_round)[0], _nameless, 0):
-        reasons.add_letter(letter)
-    return reasons
+        causes.add(letter)
+    return causes
 
 
 def _nameless(partition: int) -> str:

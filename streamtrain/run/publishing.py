@@ -25,7 +25,7 @@ from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
 from streamtrain.job.learning import Learning
 from streamtrain.log import get_logger
-from streamtrain.run.dead_letters import Ceiling, Letters, Reasons, publication_letters, unpublished_reasons
+from streamtrain.run.dead_letters import Ceiling, Letters, publication_letters, unpublished_causes
 from streamtrain.run.judging import Judging
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.named_schemas import NamedSchemas
@@ -33,6 +33,7 @@ from streamtrain.run.publication import Assembled, Assembler, adopt, score_after
 from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.run.publisher import Publisher
 from streamtrain.run.round_log import Columns, UnpublishedRounds
+from streamtrain.topics.dead_letters import Causes
 
 log = get_logger("streamtrain.train")
 _TICK_S = 0.05  # how late the loop may see a finished publication or the end
@@ -97,7 +98,7 @@ class Publishing:
         self._named_schemas = NamedSchemas(ring)
         self._ceiling = Ceiling(job.records.max_dead_letter_share)
         self._clock = PublicationClock(ring, job.publish.interval_s, job.train.round_interval_s is not None)
-        self._reasons = Reasons()  # of the dead letters published
+        self._causes = Causes()  # of the dead letters published
         self._judging = judging
         self._learning = Learning(job, lineage.metrics.get("total", {}))
         self._has_warned = False  # that the job does not learn
@@ -172,11 +173,11 @@ class Publishing:
     def _gather(self) -> None:
         columns = self._unpublished.gather()
         if self._ceiling.passed(columns.slots) and self._failure is None:
-            found = unpublished_reasons(self._ring, self._unpublished.gathered_round)
-            found.update(self._reasons)
+            found = unpublished_causes(self._ring, self._unpublished.gathered_round)
+            found.update(self._causes)
             self._failure = CheckFailed(
                 f"{self._publisher.name_of(0)}: {self._ceiling.dead} of the last {self._ceiling.rows} rows are dead "
-                f"letters, records.max_dead_letter_share allows {self._ceiling.share:g}: {found.told()}; "
+                f"letters, records.max_dead_letter_share allows {self._ceiling.share:g}: {found.shown()}; "
                 f"{self._publisher.advice}"
             )
         too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
@@ -237,7 +238,7 @@ class Publishing:
         offset, assembled, letters, transaction_s = future.result()
         self._clock.ended()
         self._ring.release_dead_letters(len(letters.ring), letters.entries)
-        self._reasons.update(letters.reasons)
+        self._causes.update(letters.causes)
         self.lineage = adopt(self.lineage, assembled, offset)
         self._publisher.published(assembled)
         manifest = assembled.snapshot.manifest
@@ -253,7 +254,7 @@ class Publishing:
             transaction_s=transaction_s,
             event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
             metrics=dict(manifest.metrics),
-            dead_letters=dict(letters.reasons.rows.most_common(20)),
+            dead_letters=dict(letters.causes.rows.most_common()),
             positions=[list(position) for position in assembled.positions],
         )
 
@@ -277,7 +278,7 @@ class Publishing:
         )
 
     def _end(self) -> Ended:
-        dead = dict(self._reasons.rows)
+        dead = dict(self._causes.rows)
         self._tell("ended", version=self.lineage.version, rows=self.lineage.rows_seen, dead_letters=dead)
         if self._failure is not None:
             raise self._failure

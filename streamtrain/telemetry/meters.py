@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import Counter as Counts
+from collections.abc import Iterable, Mapping
+from threading import Lock
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from streamtrain import __version__
 from streamtrain.telemetry.devices import Devices
 from streamtrain.telemetry.processes import Processes
+from streamtrain.topics.dead_letters import MAX_CAUSES, OTHER
 
 Event = Mapping[str, Any]
 
@@ -74,6 +79,32 @@ class Growing:
     def set(self, total: int) -> None:
         self._counter.inc(total - self._last if total >= self._last else total)
         self._last = total
+
+
+class FromZero(Collector):
+    """Counters by a label. Each shows 0 first and what it counts from the next look on: the rate of a series that
+    begins at N knows nothing of N. Values beyond MAX_CAUSES are counted as OTHER.
+    """
+
+    def __init__(self, counters: Counter, job: str) -> None:
+        """`counters`: with the labels job and another, in no registry."""
+        self._counters, self._job, self._lock = counters, job, Lock()
+        self._counts: Counts[str] = Counts({OTHER: 0})
+        self._shown: set[str] = set()
+
+    def add(self, label: str, count: int) -> None:
+        with self._lock:
+            self._counts[label if label in self._counts or len(self._counts) < MAX_CAUSES else OTHER] += count
+
+    def collect(self) -> Iterable[Metric]:
+        with self._lock:
+            for label, count in self._counts.items():
+                counter = self._counters.labels(self._job, label)
+                if label in self._shown:
+                    counter.inc(count)
+                    self._counts[label] = 0
+            self._shown.update(self._counts)
+        return self._counters.collect()
 
 
 class Lately:

@@ -9,16 +9,10 @@ from prometheus_client import Counter, Gauge
 from streamtrain import __version__
 from streamtrain.compute.metrics import is_amount, numbers
 from streamtrain.compute.quality import SPANS
-from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
+from streamtrain.telemetry.meters import Event, FromZero, Growing, Lately, Meters
 
-MOST_REASONS = 50  # dead letters of further reasons are counted as "other"; a label must not grow with the data
 TRANSACTION_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 AGE_BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 600.0, 3600.0)
-
-
-def plain_reason(reason: str) -> str:
-    """A dead letter's reason without what was found, which is the data's."""
-    return reason.partition(", got ")[0][:100]
 
 
 class TrainerMeters(Meters):
@@ -32,9 +26,9 @@ class TrainerMeters(Meters):
         self._bytes = Growing(self._counter("record_bytes", "bytes of the records read"))
         self._runs = self._counter("runs", "runs started")
         self._deaths = self._counter("worker_deaths", "workers that died and were replaced")
-        self._dead = Counter(
-            "streamtrain_dead_letters", "rows dead lettered, by reason", ("job", "reason"), registry=self.registry
-        )
+        dead, labels = "rows dead lettered, by reason", ("job", "reason")
+        self._dead = FromZero(Counter("streamtrain_dead_letters", dead, labels, registry=None), job)
+        self.registry.register(self._dead)
         self._rows_per_s = self._gauge("rows_per_second", "rows put into batches, a second, lately")
         self._round = self._gauge("round", "the last round averaged")
         self._round_s = self._gauge("round_seconds", "time a round takes, lately")
@@ -53,7 +47,6 @@ class TrainerMeters(Meters):
         self._event_age = self._histogram(
             "event_to_snapshot_seconds", "age of the newest event in a snapshot", AGE_BUCKETS_S
         )
-        self._reasons: set[str] = set()
         self._lately = Lately()
         self._positions: list[int] = []
 
@@ -109,11 +102,5 @@ class TrainerMeters(Meters):
                 if not is_amount(name):
                     self._quality.labels(self._job, name, span).set(value)
         for reason, rows in event["dead_letters"].items():
-            self._dead.labels(self._job, self._bounded(plain_reason(reason))).inc(rows)
+            self._dead.add(reason, rows)
         self._positions = [position[0] for position in event["positions"]]
-
-    def _bounded(self, reason: str) -> str:
-        if reason not in self._reasons and len(self._reasons) >= MOST_REASONS:
-            return "other"
-        self._reasons.add(reason)
-        return reason

@@ -31,7 +31,9 @@ def of_trainer(host: str, port: int, job: Job) -> Telemetry:
     admin, name = Admin(job.kafka.bootstrap, job.kafka_admin(), ANSWER_S), str(job.topic("records").name)
 
     def lag() -> dict[int, int]:
-        return meters.lag([end for _, end in admin.spans(name) or ()])
+        spans = admin.spans(name) or ()
+        meters.behind_open_transaction(admin.behind_open_transaction(name, len(spans)) if spans else [])
+        return meters.lag([end for _, end in spans])
 
     return _said(Telemetry(port, meters, lag, host))
 

@@ -35,6 +35,9 @@ def standing_view(document: dict[str, Any]) -> Group:
         if document["newest_row_age_s"] is not None:
             version += f", newest row {age_text(document['newest_row_age_s'])} old"
         lines += [("snapshot", version), ("rows", _rows(document)), ("lag", _lag(document))]
+    if behind := document.get("behind_open_transaction"):
+        text = f"{behind:,} offsets behind an open transaction, which are read when it is committed or aborted"
+        lines.append(("not visible", Text(text, "bold yellow")))
     if document.get("run"):
         lines.append(("run", _run(document["run"], snapshot)))
     metrics = document.get("metrics", {})

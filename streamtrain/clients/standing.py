@@ -102,6 +102,7 @@ class JobStanding:
             "records": names["records"],
             "exists": records is not None,
             "ends": ends,
+            "behind_open_transaction": self._behind_open_transaction(names["records"], ends),
             "snapshot": None if newest is None else _snapshot(newest),
             "run": self._run(),
             "rows_per_second": self._rate(),
@@ -113,6 +114,10 @@ class JobStanding:
             "dead_letters_not_ours": self._strays,
             **(_positions(newest, ends, None if records is None else records.topic_id) if newest else {"lag": None}),
         }
+
+    def _behind_open_transaction(self, records: str, ends: list[int]) -> int:
+        """Offsets of records that no read_committed reader sees yet, which the lag leaves out."""
+        return sum(self._admin.behind_open_transaction(records, len(ends))) if ends else 0
 
     def _read(self, key: str, read: Callable[[], T], known: T, none: T) -> T:
         """What `read` gives where the topic has grown or is another since it was read last, else what is `known`."""

@@ -278,6 +278,11 @@ class Admin:
         """One past the last offset, open transactions included, per partition."""
         return self._offsets(name, partitions, _OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
 
+    def behind_open_transaction(self, name: str, partitions: int) -> list[int]:
+        """Offsets from the first open transaction to the end, per partition: no read_committed reader sees them yet."""
+        ends = self.high_watermarks(name, partitions)  # asked first: what comes in between is not counted
+        return [max(0, end - at) for end, at in zip(ends, self.last_stable(name, partitions), strict=True)]
+
     def spans(self, name: str) -> list[tuple[int, int]] | None:
         """(first offset, where a read_committed reader ends) of each partition as it is now; None: no such topic."""
         state = self.describe([name])[name]

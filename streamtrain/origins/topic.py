@@ -10,11 +10,13 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.late_offsets import LateOffsets
+from streamtrain.log import get_logger
 from streamtrain.origins.files import check_read
 from streamtrain.origins.moves import is_files, left_topic, move
 from streamtrain.origins.origin import Gaps, Intake
 from streamtrain.topics.manifest import Position, Positions
 
+log = get_logger(__name__)
 _MOST_TOLD = 4  # partitions of a topic in an error's text
 
 
@@ -33,6 +35,8 @@ class TopicOrigin:
         """`until_end`: up to where each partition ends now."""
         _, partitions = records_topic(self._admin, self._topic)
         ends = enumerate(self._admin.last_stable(self._topic, partitions)) if until_end else ()
+        if until_end:
+            self._warn_of_open_transaction(partitions)
         config = {
             "kafka": dict(self._consumer),
             "topic": self._topic,
@@ -43,6 +47,14 @@ class TopicOrigin:
             "end_offsets": [[partition, offset] for partition, offset in ends],
         }
         return Intake("ingest", config, partitions)
+
+    def _warn_of_open_transaction(self, partitions: int) -> None:
+        behind = dict(enumerate(self._admin.behind_open_transaction(self._topic, partitions)))
+        if told := ", ".join(f"{count:,} in partition {at}" for at, count in behind.items() if count):
+            log.warning(
+                f"{self._topic}: an open transaction hides offsets ({told}); this run ends before them, and a later "
+                "one reads them when the transaction is committed or aborted (kafka-transactions.sh find-hanging)"
+            )
 
     def begin(self) -> tuple[Positions, Gaps]:
         topic_id, partitions = records_topic(self._admin, self._topic)

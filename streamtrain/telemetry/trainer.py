@@ -21,6 +21,10 @@ class TrainerMeters(Meters):
     def __init__(self, job: str, ring_slots: int) -> None:
         lag = "offsets between the newest snapshot and the end of the records"
         super().__init__(job, "supervisor", lag, "the trainer trains")
+        behind = "offsets from the first open transaction to the end of the records, which the lag leaves out"
+        self._behind = Gauge(
+            "streamtrain_behind_open_transaction_offsets", behind, ("job", "partition"), registry=self.registry
+        )
         self._rows = Growing(self._counter("rows", "rows put into batches"))
         self._records = Growing(self._counter("records", "records read"))
         self._bytes = Growing(self._counter("record_bytes", "bytes of the records read"))
@@ -56,6 +60,12 @@ class TrainerMeters(Meters):
             return {}
         known = [*self._positions, *[0] * (len(ends) - len(self._positions))]
         return {partition: max(0, end - known[partition]) for partition, end in enumerate(ends)}
+
+    def behind_open_transaction(self, offsets: list[int]) -> None:
+        """Takes note of them by partition."""
+        self._behind.clear()
+        for partition, count in enumerate(offsets):
+            self._behind.labels(self._job, str(partition)).set(count)
 
     def _on_started(self, event: Event) -> None:
         self._runs.inc()

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 import numpy_predict
 import pytest
+from confluent_kafka import Producer
 from rich.console import Console
 from trained_job import DEAD, REQUESTS, ROWS, RUN_OF_A_DEATH, TOMBSTONES, TRAINED, WRONG_ROWS, TrainedJob
 from waiting import wait_for
 
+from streamtrain.cli import metrics
 from streamtrain.cli.output import Output, count_text, table
 from streamtrain.cli.standing_view import standing_view
 from streamtrain.cli.train_view import TrainView
@@ -105,7 +107,7 @@ def test_classes_are_told_apart_the_heaviest_first() -> None:
     assert "precision" not in screen({**DOCUMENT, "by_class": classes[:2]})
 
 
-def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path) -> None:
+def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     job = LiveJob(kafka, tmp_path, max_dead_letter_share=1.0, publish_interval="50ms")
     with JobStanding(job.job) as standing:
         assert standing.look()["snapshot"] is None
@@ -119,17 +121,34 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path) -> None:
         assert sum(first["dead_letters"].values()) == 3
         assert first["run"]["number"] == 1 and first["run"]["ended"]["exit_code"] == 0
         job.produce(500, seed=1)
-        assert standing.look()["lag"] == 500
+        assert standing.look()["lag"] == 500 and standing.look()["behind_open_transaction"] == 0
+        hanging = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": job.name})
+        hanging.init_transactions(60)
+        hanging.begin_transaction()
+        hanging.produce(job.records, b"", partition=0)
+        assert hanging.flush(60) == 0
+        job.produce(300, seed=2)
+        assert threaded.rows_after(job.path) == 2700
+        assert "an open transaction hides offsets (101 in partition 0); this run ends before them" in caplog.text
+        hidden = standing.look()
+        assert (hidden["lag"], hidden["behind_open_transaction"]) == (0, 101) and "101 offsets behind" in screen(hidden)
+        meters = metrics.of_trainer("127.0.0.1", 0, job.job)
+        meters._meters.behind(meters._lag())
+        behind = {"job": job.name, "partition": "0"}
+        name = "streamtrain_behind_open_transaction_offsets"
+        assert meters._meters.registry.get_sample_value(name, behind) == 101
+        hanging.abort_transaction(60)
         job.produce_values([b"\xc1"], partition=1)
-        threaded.rows_after(job.path)
+        assert threaded.rows_after(job.path) == 2800
+        wait_for(lambda: standing.look()["behind_open_transaction"] == 0)
         second = standing.look()
         with pytest.MonkeyPatch.context() as patched:  # what has not grown is not read
             patched.setattr(KafkaConsumer, "consume", None)
             patched.setattr(KafkaConsumer, "bounds", None)
             assert standing.look()["snapshot"]["version"] == second["snapshot"]["version"]
-    assert second["snapshot"]["rows_seen"] == 2500 and second["run"]["number"] == 2
+    assert second["snapshot"]["rows_seen"] == 2800 and second["run"]["number"] == 3
     assert sum(second["dead_letters"].values()) == 4
-    assert [window["rows"] for window in second["windows"]] == [2000, 500]  # a run begins a window of its own
+    assert [window["rows"] for window in second["windows"]] == [2000, 700, 100]  # a run begins a window of its own
 
 
 def test_a_job_worse_than_the_constant_is_a_warning_of_train_status_and_page(

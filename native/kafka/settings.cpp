@@ -89,7 +89,7 @@ constexpr KafkaSetting SETTINGS[] = {
     {"queue.buffering.max.kbytes", "65536", Hold::given, answerers, "memory of answers on their way is bounded"},
     {"queue.buffering.max.kbytes", "65536", Hold::given, of(publish), "memory of chunks on their way is bounded"},
     {"queue.buffering.max.messages", "200000", Hold::fixed, of(stream), "a stream as fast as it goes never waits"},
-    {"partitioner", "murmur2_random", Hold::given, answerers, "where the Java clients put the same key"},
+    {"partitioner", "murmur2_random", Hold::given, producers, "where the Java clients put the same key"},
     {"log_level", "3", Hold::fixed, of(stream), "a broker that has just started warns of what it then does"},
     {"log_level", "0", Hold::fixed, of(start), "refused connections are no news before it is up"},
 };

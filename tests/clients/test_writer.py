@@ -21,6 +21,7 @@ from streamtrain.clients.outbox import Outgoing
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.records import BLOCK_ROWS
 from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.kafka.settings import Purpose, client_settings
 from tests.clients.conftest import LOST, SOON, TEXT, new_job, values
 
 
@@ -71,6 +72,19 @@ def test_rows_in_one_record_have_one_key(kafka: Any) -> None:
     messages = read_messages(job, "records", until_end=True)
     found = {message.key: json.loads(message.value or b"")["x"] for message in messages}
     assert found == {b"k0": [0, 3, 6], b"k1": [1, 4, 7], b"k2": [2, 5, 8], b"7": 9}
+
+
+def test_a_key_lies_where_javas_producers_put_it(kafka: Any) -> None:
+    """murmur2 & 0x7fffffff modulo two partitions, as Kafka's own producers have it."""
+    job, keys = new_job(kafka, 'id = { role = "key" }'), [f"k{i}" for i in range(12)]
+    with RecordWriter(job) as writer:
+        writer.write([{"id": key, "x": 1, "carrier": "AA", "late": 0} for key in keys])
+    found = {message.key: message.partition for message in read_messages(job, "records", until_end=True)}
+    assert [found[key.encode()] for key in keys] == [1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0]
+    for purpose in Purpose:
+        writes = "enable.idempotence" in client_settings(purpose, {})
+        assert client_settings(purpose, {}).get("partitioner") == ("murmur2_random" if writes else None), purpose
+    assert client_settings(Purpose.WRITE, {"partitioner": "consistent"})["partitioner"] == "consistent", "the user's"
 
 
 def test_a_record_too_large_is_split_and_a_row_too_large_refused(job: Job) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from streamtrain import exits
 
+OR_FRESH = "or begin anew with --fresh, which loses what the model has learned"  # the last of the next steps
+
 
 class StreamtrainError(Exception):
     """Base of every error raised on purpose. `exit_code` is what the command line ends with."""

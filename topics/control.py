@@ -27,6 +27,7 @@ TOPIC = Topic(
         "segment.ms": "600000",
     },
     fixed_partitions=True,
+    loses="how earlier runs ended",
     renameable=False,
     wire_version=WIRE_VERSION,
     written="alone",

@@ -33,6 +33,7 @@ TOPIC = Topic(
     key="rounds",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
     fixed_partitions=True,
+    loses="what verify and replay read",
     wire_version=WIRE_VERSION,
     written="alone",
 )

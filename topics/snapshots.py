@@ -27,6 +27,7 @@ TOPIC = Topic(
         "max.message.bytes": "1048588",
     },
     fixed_partitions=True,
+    loses="the model; 'streamtrain snapshots export' it first, then delete control too and 'snapshots import' it",
     renameable=False,
     wire_version=WIRE_VERSION,
     written="alone",

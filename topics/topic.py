@@ -46,6 +46,7 @@ class TopicWish:
     config: Mapping[str, str] = field(default_factory=dict)
     fixed_partitions: bool = False
     owned: bool = True
+    loses: str = ""  # when it is deleted
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Topic:
     wire_version: int = 1
     rows: Literal["training", "requests"] | None = None  # the user's own topic: rows in the job's format
     written: Literal["alone", "shared"] | None = None
+    loses: str = ""  # who deletes it
 
     def __post_init__(self) -> None:
         config = {**(_OURS if self.owned else {}), **self.config}
@@ -114,6 +116,7 @@ class Topic:
             config=config,
             fixed_partitions=self.fixed_partitions,
             owned=self.owned,
+            loses=self.loses,
         )
 
     def _check(self, given: Mapping[str, Any]) -> None:

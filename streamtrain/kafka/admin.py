@@ -5,7 +5,6 @@ Never changes or deletes a topic that is there.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,6 @@ from streamtrain.kafka.errors import Heard, explain, no_such_topic, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics.topic import BROKER_DEFAULT, TopicWish, same_cleanup
-
-log = logging.getLogger("streamtrain.kafka")
 
 TIMEOUT_S = 8.0  # of one call, so that a start without a broker says so within 10 s
 SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
@@ -77,15 +74,14 @@ class Admin:
     def __init__(self, bootstrap: str, kafka: Mapping[str, object] | None = None, timeout_s: float = TIMEOUT_S) -> None:
         self.bootstrap = bootstrap
         self.timeout_s = timeout_s
-        self._heard = Heard()
-        self._settings: dict[str, Any] = {
-            **client_settings(Purpose.ADMIN, kafka or {}, {"bootstrap.servers": bootstrap}), "error_cb": self._heard,
-        }  # fmt: skip
+        settings = client_settings(Purpose.ADMIN, kafka or {}, {"bootstrap.servers": bootstrap})
+        self._heard = Heard(settings)
+        self._settings: dict[str, Any] = {**settings, "error_cb": self._heard}
         self._clients = Renewing(self._open)
 
     def _open(self) -> AdminClient:
         try:
-            return AdminClient(self._settings, logger=log)
+            return AdminClient(self._settings, logger=self._heard)
         except KafkaException as error:
             raise UserMistake(f"[kafka] {error.args[0].str()}") from None
 
@@ -228,7 +224,7 @@ class Admin:
         """
         wishes = list(wishes)
         states = self.describe([wish.name for wish in wishes])
-        mistakes = [text for wish in wishes for text in _mistakes(wish, states[wish.name])]
+        mistakes = [text for wish in wishes for text in _mistakes(wish, states[wish.name], self.bootstrap)]
         if mistakes:
             raise UserMistake("; ".join(mistakes))
         missing = [wish for wish in wishes if states[wish.name] is None]
@@ -362,7 +358,7 @@ def _state(description: Any, entries: dict[str, Any]) -> TopicState:
     )
 
 
-def _mistakes(wish: TopicWish, state: TopicState | None) -> list[str]:
+def _mistakes(wish: TopicWish, state: TopicState | None, bootstrap: str) -> list[str]:
     if state is None:
         return []
     texts = []
@@ -371,11 +367,16 @@ def _mistakes(wish: TopicWish, state: TopicState | None) -> list[str]:
     policy = wish.config.get("cleanup.policy")
     if wish.owned and policy is not None and not same_cleanup(policy, state.cleanup_policy):
         texts.append(
-            f"topic {wish.name}: expected cleanup.policy={policy}, got {state.cleanup_policy}; "
-            "delete it, or name another in [topics]"
+            f"topic {wish.name}: expected cleanup.policy={policy}, got {state.cleanup_policy}; to set it, which loses "
+            f"nothing: kafka-configs.sh --bootstrap-server {bootstrap} --alter --entity-type topics "
+            f"--entity-name {wish.name} --add-config cleanup.policy={policy}"
         )
     if wish.fixed_partitions and state.partitions != wish.partitions:
-        texts.append(f"topic {wish.name}: expected {wish.partitions} partition, got {state.partitions}; delete it")
+        texts.append(
+            f"topic {wish.name}: expected {wish.partitions} partition, got {state.partitions}, and Kafka takes none "
+            "away; stop the trainer, delete the topic and make it again with 'streamtrain topics create'. "
+            f"That loses {wish.loses}"
+        )
     return texts
 
 

@@ -61,7 +61,7 @@ class _Client(Generic[C]):
     def __init__(self, make: Callable[[list[tuple[str, str]]], C], settings: Mapping[str, object]) -> None:
         library.load()
         self._bootstrap = str(settings.get("bootstrap.servers", "the given address"))
-        self.heard = Heard()
+        self.heard = Heard(settings)
         try:
             self.native: C = make(list(flat_settings(settings).items()))
         except RuntimeError as error:

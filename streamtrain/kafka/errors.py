@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
+from collections.abc import Mapping
 
 from confluent_kafka import KafkaError
 
@@ -19,8 +21,17 @@ from streamtrain.errors import (
     TooManyOpenFiles,
     UserMistake,
 )
+from streamtrain.kafka.library import load
+from streamtrain.kafka.listener import speaks_otherwise
 from streamtrain.log import librdkafka_logger
 
+_FOR_GOOD = (KafkaResponse.DENIED, KafkaResponse.REFUSE)  # time does not mend them
+_UNSUPPORTED = "Required feature not supported by broker"  # librdkafka asks on, and only its log says so
+_ALERT = re.compile("alert (bad certificate|unsupported certificate|certificate [a-z]+|unknown ca|access denied)")
+_CONFIGURED = (  # what the user has set, or where
+    KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT, KafkaError.POLICY_VIOLATION, KafkaError.UNSUPPORTED_VERSION,
+)  # fmt: skip
 _REMEMBERED_S = 60.0  # librdkafka says an error that goes on again after 30 s
 
 
@@ -36,11 +47,14 @@ def is_passing(code: int) -> bool:
 class Heard:
     """The last error of a client that came beside its answers: what a time-out does not tell.
 
-    As confluent_kafka's `error_cb` it logs each. None is left after an answer (`clear`), nor after a minute.
+    As confluent_kafka's `error_cb` and `logger` it logs each. None is left after an answer (`clear`), nor after a
+    minute. `settings`: the client's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        self.protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()
         self.clear()
+        self._has_answered = False
 
     @property
     def code(self) -> int:
@@ -57,17 +71,33 @@ class Heard:
         self.take(error.code(), error.str())
         librdkafka_logger().error(error.str())
 
+    def log(self, level: int, form: str, *parts: object) -> None:
+        """A line of librdkafka's own log."""
+        librdkafka_logger().log(level, form, *parts)
+        if _UNSUPPORTED in (text := form % parts):
+            self.take(0, text)
+
+    def other_protocol(self, bootstrap: str) -> str | None:
+        """The security.protocol of the listener there, where it is another than this client's, which had no answer."""
+        return None if self._has_answered else speaks_otherwise(bootstrap, self.protocol)
+
     def take(self, code: int, text: str) -> None:
         """`code` 0: a line of its log, which an error outweighs."""
+        if code == 0 and _UNSUPPORTED in text:
+            code = KafkaError._UNSUPPORTED_FEATURE
         if code == KafkaCode.ALL_BROKERS_DOWN or (code == 0 and self.code):
             return  # says less than what it follows
-        if response_to(self.code) is KafkaResponse.DENIED and is_passing(code):
+        if response_to(self.code) in _FOR_GOOD and is_passing(code):
             return  # a handshake that failed is also told as a connection that was lost
         # a broker that goes away in a TLS handshake is no mistake of the user's
-        gone = code == KafkaCode.SSL and "Disconnected" in text
-        self._code, self._text, self._heard_s = KafkaCode.TRANSPORT if gone else code, text, time.monotonic()
+        if code == KafkaCode.SSL and "Disconnected" in text:
+            code = KafkaCode.TRANSPORT
+        elif _ALERT.search(text):  # with TLS 1.3 it comes behind the handshake, as a connection that was lost
+            code = KafkaCode.SSL
+        self._code, self._text, self._heard_s = code, text, time.monotonic()
 
     def clear(self) -> None:
+        self._has_answered = True
         self._code, self._text, self._heard_s = 0, "", float("-inf")
 
 
@@ -83,25 +113,39 @@ def explain(code: int, text: str, what: str, bootstrap: str, heard: Heard | None
     """Our error for one of Kafka's at `bootstrap`, while `what` was asked; `heard` by the same client meanwhile."""
     response = response_to(code)
     said = f"; {heard.text}" if heard is not None and heard.text else ""
-    if is_passing(code) and heard is not None and response_to(heard.code) is KafkaResponse.DENIED:
-        response, text = KafkaResponse.DENIED, heard.text
+    if is_passing(code) and heard is not None and response_to(heard.code) in _FOR_GOOD:
+        code, response, text, said = heard.code, response_to(heard.code), heard.text, ""
     elif is_passing(code) and os.strerror(errno.EMFILE) in said:
         return TooManyOpenFiles(
             f"{what}: expected to open a connection to Kafka at {bootstrap}, got: {os.strerror(errno.EMFILE)}; "
             "let this process open more (ulimit -n, LimitNOFILE=)"
         )
     elif is_passing(code):
+        no_answer = code < 0 and response is not KafkaResponse.MISSING
+        if no_answer and heard is not None and (spoken := heard.other_protocol(bootstrap)) is not None:
+            return KafkaDenied(
+                f"{what}: expected security.protocol={spoken} in [kafka], which the listener at {bootstrap} speaks, "
+                f"got {heard.protocol}"
+            )
         kind = KafkaSettling if code > 0 or response is KafkaResponse.MISSING else KafkaUnreachable
         return kind(
             f"{what}: expected an answer from Kafka at {bootstrap}, got none ({text}{said}); "
             "check the address and that the broker runs (streamtrain broker start)"
+        )
+    if _ALERT.search(text):
+        return KafkaDenied(
+            f"{what}: Kafka at {bootstrap} refuses this client's certificate: {text}; check ssl.certificate.location "
+            "and ssl.key.location in [kafka]: set, not expired, of an authority that the broker trusts"
         )
     if response is KafkaResponse.DENIED:
         return KafkaDenied(
             f"{what}: Kafka at {bootstrap} does not let this user in: {text}; "
             "check security.protocol, the certificates and the user's name, password and rights in [kafka]"
         )
-    broken = response is KafkaResponse.RENEW
-    return (KafkaBroken if broken else StreamtrainError)(
-        f"{what}: Kafka at {bootstrap} refused: {text}{said} ({_native.kafka_error_name(code)})"
-    )
+    load()  # for the code's name
+    refused = f"{what}: Kafka at {bootstrap} refused: {text}{said} ({_native.kafka_error_name(code)})"
+    if code == KafkaError._UNSUPPORTED_FEATURE:
+        return UserMistake(f"{refused}; check that bootstrap.servers is a broker's listener, not a controller's")
+    if code in _CONFIGURED:
+        return UserMistake(refused)
+    return (KafkaBroken if response is KafkaResponse.RENEW else StreamtrainError)(refused)

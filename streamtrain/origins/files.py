@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from streamtrain._native import MAX_PARTITIONS
-from streamtrain.errors import UserMistake
+from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.origins.moves import (
@@ -62,7 +62,7 @@ class FilesOrigin:
                 raise UserMistake(
                     f"{file.path}: expected a file that this lineage has not read, or all those it reads now in their "
                     f"order before the new ones; snapshot {version} has read the file with the digest {told.digest}; "
-                    "leave it out, or start over with --fresh"
+                    f"leave it out; {OR_FRESH}"
                 )
         starts = self._starts()
         return starts, (move("read on in files", seen, starts, self._told),)
@@ -92,7 +92,7 @@ class FilesOrigin:
 
 _NEXT = (
     "give the same files in their order, new ones behind them; go on with --accept-gap, which leaves its other rows "
-    "out; or start over with --fresh"
+    f"out; {OR_FRESH}"
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from streamtrain.errors import UserMistake
+from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.late_offsets import LateOffsets
@@ -79,8 +79,7 @@ class TopicOrigin:
         if state is None:
             raise UserMistake(
                 f"{topic}: snapshot {version} cannot be continued: {_expected(seen)}, found no such topic: it was "
-                "deleted; make it with 'streamtrain topics create' and go on with --accept-gap, or start over with "
-                "--fresh"
+                f"deleted; make it with 'streamtrain topics create' and go on with --accept-gap; {OR_FRESH}"
             )
         if state.topic_id == seen.topic_id:
             positions, gaps = _moved(list(seen.partitions), admin, topic, state.partitions)
@@ -90,7 +89,7 @@ class TopicOrigin:
             told = "; ".join(_told(gap) for gap in gaps)
             raise UserMistake(
                 f"{topic}: snapshot {version} cannot be continued without a gap: {told}; "
-                "go on with --accept-gap (the gap is recorded in the manifest), or start over with --fresh"
+                f"go on with --accept-gap, which keeps the model and records the gap in the manifest; {OR_FRESH}"
             )
         return Positions(state.topic_id, tuple(positions)), tuple(gaps)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain.compute.early_stopping import NAME
-from streamtrain.errors import UserMistake
+from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.job import Job
 from streamtrain.origins.origin import Gaps, Origin
 from streamtrain.topics.chunks import Held, Located
@@ -170,5 +170,5 @@ def check_fit(job: Job, manifest: Manifest) -> None:
     if differences := misfits(job, manifest):
         raise UserMistake(
             f"{job.name}: snapshot {manifest.version} does not fit the job: {'; '.join(differences)}; "
-            "put the job file back, or start a new lineage with --fresh"
+            f"put the job file back ('streamtrain snapshots show' tells what it was); {OR_FRESH}"
         )

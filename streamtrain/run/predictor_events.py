@@ -23,7 +23,7 @@ class Events:
 
     def __init__(self, kafka: dict[str, str], topics: Iterable[str]) -> None:
         self._kafka, self._topics = kafka, list(topics)
-        self._heard = Heard()
+        self._heard = Heard(kafka)
         self._failed: list[Event] = []
         self._batches = 0
         self._looked_s = float("-inf")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load
-from streamtrain.errors import SnapshotError
+from streamtrain.errors import OR_FRESH, SnapshotError, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.origins.origin import Origin
@@ -74,7 +74,7 @@ class Start:
             newest = None if known is None or flags.restore is not None else waited(lambda: self._whole(known))
         except SnapshotError as error:
             if not flags.fresh:
-                raise SnapshotError(f"{error}; nothing was trained; start over with --fresh") from None
+                raise SnapshotError(f"{error}; nothing was trained; {self._next_step()}{OR_FRESH}") from None
             log.warning(f"{error}; passed over for a new lineage")
             return self._fresh(waited(self._snapshots.salvage).above(last.version if last else 0), state)
         if flags.restore is not None:
@@ -87,6 +87,15 @@ class Start:
         lineage = waited(lambda: resumed_lineage(self._origin, known, flags.accept_gap))
         load(self._assembler.layout, state, newest.model, newest.trainer)
         return Found(lineage, first=False)
+
+    def _next_step(self) -> str:
+        """What keeps the model where the newest snapshot cannot be gone on from: an older one."""
+        try:
+            newest = self._snapshots.newest_manifest()
+        except StreamtrainError:
+            newest = None
+        older = [] if newest is None else [entry.version for entry in newest.manifest.kept]
+        return f"go on from an older snapshot with --restore {max(older)}; " if older else ""
 
     def begin(self, found: Found, state: State) -> Lineage:
         """What was found, published where it is new."""

@@ -60,6 +60,16 @@ def test_a_thing_is_done_in_its_place(tracked: list[str], pattern: re.Pattern[st
     assert doing and [name for name in doing if not is_its_place(name)] == []
 
 
+def test_what_an_error_offers_tells_what_it_loses(tracked: list[str]) -> None:
+    """A new lineage is offered in one way, and where an error says to delete something, it says what is lost."""
+    python = [name for name in tracked if name.startswith(("streamtrain/", "topics/")) and name.endswith(".py")]
+    found = [(name, line.strip()) for name in python for line in text(name).splitlines()]
+    fresh = [name for name, line in found if re.search(r"(with|over with|and) --fresh|^\"--fresh\"", line)]
+    deleted = [name for name, line in found if re.search(r"[\";,] ?(and |or )?delete (it|the topic)\b", line)]
+    assert fresh == ["streamtrain/errors.py"]
+    assert [name for name in deleted if "loses" not in text(name)] == []
+
+
 def test_settings_of_librdkafka_are_in_the_native_table_alone(tracked: list[str]) -> None:
     names = {name for name, value, *_ in _native.kafka_settings() if value is not None}
     setting = re.compile("|".join(f'"{re.escape(name)}"' for name in sorted(names)))

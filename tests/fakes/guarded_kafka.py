@@ -37,7 +37,9 @@ class GuardedKafka:
         if shutil.which("openssl") is None:
             pytest.skip("needs openssl for certificates")
         self.authority, self.stranger = _certificates(folder), _authority(folder, "stranger")
-        self._ports = dict(zip(("PLAINTEXT", "CONTROLLER", "SASL", "TLS"), free_ports(4), strict=True))
+        names = ("PLAINTEXT", "CONTROLLER", "SASL", "TLS", "CERTIFICATE")
+        self._ports = dict(zip(names, free_ports(5), strict=True))
+        self._folder = folder
         self.broker = start(data=folder / "kafka", port=self._ports["PLAINTEXT"], properties=self._properties(folder))
         self._admin = AdminClient({"bootstrap.servers": self.bootstrap})
         self.set_password("alice", PASSWORD)
@@ -92,23 +94,41 @@ class GuardedKafka:
         bootstrap = f"{HOST}:{self._ports['TLS']}"
         return {"bootstrap.servers": bootstrap, "security.protocol": "SSL", "ssl.ca.location": str(authority)}
 
+    def certified(self, certificate: str) -> dict[str, str]:
+        """Settings of the listener that wants a client's certificate: "valid", "expired", "stranger" or none."""
+        settings = {**self.tls(self.authority), "bootstrap.servers": f"{HOST}:{self._ports['CERTIFICATE']}"}
+        if certificate:
+            own = str(self._folder / f"{certificate}.client.pem")
+            settings |= {"ssl.certificate.location": own, "ssl.key.location": own}
+        return settings
+
+    def plain(self, listener: str) -> dict[str, str]:
+        """Settings that name a listener's address and not what it wants."""
+        return {"bootstrap.servers": f"{HOST}:{self._ports[listener]}"}
+
     def _properties(self, folder: Path) -> dict[str, str]:
         places = {name: f"{name}://{HOST}:{port}" for name, port in self._ports.items()}
         users = " ".join(f'user_{user}="{PASSWORD}"' for user in ("alice", "mallory"))
         tls: dict[str, Any] = {
             "ssl.keystore.type": "PEM", "ssl.keystore.location": folder / "server.pem", "ssl.client.auth": "none",
         }  # fmt: skip
+        certified = {
+            **tls, "ssl.client.auth": "required", "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": folder / "authority.pem",
+        }  # fmt: skip
         return {
             "listeners": ",".join(places.values()),
             "advertised.listeners": ",".join(place for name, place in places.items() if name != "CONTROLLER"),
             "controller.quorum.voters": f"1@{HOST}:{self._ports['CONTROLLER']}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL,"
+            "CERTIFICATE:SSL",
             "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
             "listener.name.sasl.plain.sasl.jaas.config": f"{_JAAS}.plain.PlainLoginModule required {users};",
             "listener.name.sasl.scram-sha-256.sasl.jaas.config": f"{_JAAS}.scram.ScramLoginModule required;",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
+            "super.users": f"User:ANONYMOUS;User:CN={HOST}",
             **{f"listener.name.tls.{name}": str(value) for name, value in tls.items()},
+            **{f"listener.name.certificate.{name}": str(value) for name, value in certified.items()},
         }
 
 
@@ -117,19 +137,26 @@ def free_ports(count: int) -> list[int]:
 
 
 def _certificates(folder: Path) -> Path:
-    """An authority and a server's certificate by it, with its key, in `server.pem`; gives the authority's file."""
-    key = ["-newkey", "rsa:2048", "-nodes"]
-    authority, authority_key = _authority(folder, "authority"), folder / "authority.key"
-    request, own_key, certificate = folder / "server.csr", folder / "server.key", folder / "server.crt"
-    _openssl("req", *key, "-keyout", own_key, "-out", request, "-subj", f"/CN={HOST}")
+    """An authority, a server's certificate by it, and clients' by it and by a stranger, each with its key; gives the
+    authority's file."""
+    authority, stranger = _authority(folder, "authority"), _authority(folder, "unknown")
+    _certificate(folder, "server", authority)
+    for name, by, days in (("valid", authority, 2), ("expired", authority, -1), ("stranger", stranger, 2)):
+        _certificate(folder, f"{name}.client", by, days)
+    return authority
+
+
+def _certificate(folder: Path, name: str, authority: Path, days: int = 2) -> None:
+    """A certificate and its key in `NAME.pem`; one of -1 days has expired yesterday."""
+    request, key, made = folder / f"{name}.csr", folder / f"{name}.key", folder / f"{name}.crt"
+    _openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj", f"/CN={HOST}")
     names = folder / "names"
     names.write_text(f"subjectAltName=IP:{HOST}\n")
     _openssl(
-        "x509", "-req", "-in", request, "-CA", authority, "-CAkey", authority_key, "-CAcreateserial",
-        "-out", certificate, "-days", "2", "-extfile", names,
+        "x509", "-req", "-in", request, "-CA", authority, "-CAkey", authority.with_suffix(".key"), "-CAcreateserial",
+        "-out", made, "-days", days, "-extfile", names,
     )  # fmt: skip
-    (folder / "server.pem").write_text(own_key.read_text() + certificate.read_text())
-    return authority
+    (folder / f"{name}.pem").write_text(key.read_text() + made.read_text())
 
 
 def _authority(folder: Path, name: str) -> Path:

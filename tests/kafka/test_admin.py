@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +17,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from waiting import wait_for
 
 from streamtrain import _native
@@ -58,8 +67,17 @@ def test_a_jobs_topics_are_made_once_and_then_compared(kafka: Any) -> None:
     assert differences["rounds"] == ("retention.ms: expected 5, got the default",)
     other_job = kafka.fresh_name("admin")
     admin.ensure([TopicWish("x", f"{other_job}.snapshots", 2, config={"cleanup.policy": "delete"})])
-    with pytest.raises(UserMistake, match=r"cleanup.policy=compact, got delete.*expected 1 partition, got 2"):
+    with pytest.raises(UserMistake, match=r"loses nothing: (.*compact); .*got 2.* loses the model; .*export") as error:
         admin.ensure(job_topics(other_job))
+    _, *words = shlex.split(re.findall("(kafka-configs.sh .*=compact);", str(error.value))[0])
+    assert words[:2] == ["--bootstrap-server", kafka.bootstrap] and f"{other_job}.snapshots" in words
+    entry = ConfigEntry(*words[-1].split("="), incremental_operation=AlterConfigOpType.SET)
+    changed = ConfigResource(ResourceType.TOPIC, f"{other_job}.snapshots", incremental_configs=[entry])
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    client.incremental_alter_configs([changed])[changed].result(60)
+    with pytest.raises(UserMistake) as error:
+        admin.ensure(job_topics(other_job))
+    assert "cleanup.policy" not in str(error.value)
     assert f"{other_job}.records" not in admin.names(), "nothing is made when something is wrong"
 
 
@@ -228,7 +246,8 @@ def test_what_is_done_about_a_code(code: int, response: KafkaResponse) -> None:
     [
         (KafkaError._TRANSPORT, KafkaUnreachable, 3), (KafkaError._UNKNOWN_PARTITION, KafkaSettling, 3),
         (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaSettling, 3), (KafkaError._FATAL, KafkaBroken, 1),
-        (KafkaError.MSG_SIZE_TOO_LARGE, StreamtrainError, 1), (KafkaError._AUTHENTICATION, KafkaDenied, 2),
+        (KafkaError.MSG_SIZE_TOO_LARGE, StreamtrainError, 1), (KafkaError.INVALID_CONFIG, UserMistake, 2),
+            (KafkaError._UNSUPPORTED_FEATURE, UserMistake, 2), (KafkaError._AUTHENTICATION, KafkaDenied, 2),
     ],
 )  # fmt: skip
 def test_our_error_for_a_code(code: int, kind: type[StreamtrainError], exit_code: int) -> None:
@@ -264,7 +283,7 @@ def test_what_was_heard_explains_a_time_out(
         return explain(KafkaError._TIMED_OUT, "timed out", "topic x", "host:1", heard)
 
     for forget in (heard_an_answer, partial(a_minute_later, monkeypatch)):
-        heard = Heard()
+        heard = Heard({})
         for error in errors:
             heard(error)
         assert type(time_out()) is kind and words in str(time_out())

@@ -34,7 +34,7 @@ from waiting import wait_for
 from streamtrain.background import in_background
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.snapshots import follow_snapshots
-from streamtrain.errors import KafkaDenied, KafkaSettling
+from streamtrain.errors import KafkaDenied, KafkaSettling, UserMistake
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
@@ -98,17 +98,25 @@ def test_who_is_not_let_in_reads_why(guarded: GuardedKafka, job: LiveJob) -> Non
         "SCRAM-SHA-256": (guarded.sasl("alice", "wrong", "SCRAM-SHA-256"), "[Aa]uthentication"),
         "TLS": (guarded.tls(guarded.stranger), "certificate verify failed"),
         "right": (guarded.sasl("mallory", PASSWORD), "[Aa]uthoriz"),
-    }
+        **{f"certificate {name}": (guarded.certified(name), "this client's certificate.*ssl.certificate.location")
+           for name in ("", "expired", "stranger")},
+        **{f"plain to {listener}": (guarded.plain(listener), f"expected security.protocol={spoken} .* got PLAINTEXT")
+           for listener, spoken in (("TLS", "SSL"), ("CERTIFICATE", "SSL"), ("SASL", "SASL_PLAINTEXT"))},
+        "TLS to plain": ({**guarded.tls(guarded.authority), **guarded.plain("PLAINTEXT")}, "=PLAINTEXT .* got SSL"),
+        "TLS to SASL": ({**guarded.tls(guarded.authority), **guarded.plain("SASL")}, "=SASL_PLAINTEXT .* got SSL"),
+        "controller": (guarded.plain("CONTROLLER"), "a broker's listener, not a controller's"),
+    }  # fmt: skip
 
     def check(way: str, ask: Callable[[Settings], None]) -> None:
         settings, words = ways[way]
-        with pytest.raises(KafkaDenied, match=words) as refused:
+        with pytest.raises(UserMistake, match=words) as refused:
             ask(settings)
         assert refused.value.exit_code == 2 and settings["bootstrap.servers"] in str(refused.value)
 
     cases = [
         *(("PLAIN", ask) for ask in CLIENTS), ("SCRAM-SHA-256", ask_admin), ("TLS", ask_admin), ("TLS", ask_natively),
-        ("right", ask_admin), ("right", ask_snapshots),
+        ("right", ask_admin), ("right", ask_snapshots), ("controller", ask_snapshots), ("plain to TLS", ask_control),
+        ("certificate expired", ask_natively), *((way, ask_admin) for way in list(ways)[4:]),
     ]  # fmt: skip
     run_at_once({f"{way}, {ask.__name__}": partial(check, way, ask) for way, ask in cases})
 
@@ -119,6 +127,7 @@ def test_who_is_let_in_gets_answers(guarded: GuardedKafka, job: LiveJob) -> None
         ask(guarded.sasl("alice", PASSWORD))
         ask(guarded.sasl("alice", PASSWORD, "SCRAM-SHA-256"))
         ask(guarded.tls(guarded.authority))
+        ask(guarded.certified("valid"))
 
 
 def sets(settings: Settings) -> list[str]:

@@ -41,7 +41,7 @@ def train(
     files: Files = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop where the records end now.")] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="New parameters, back to records.start; versions go on.")
+        bool, typer.Option("--fresh", help="New parameters, back to records.start; what was learned is lost.")
     ] = False,
     restore: Annotated[
         str | None, option("--restore", help="Snapshot N's, or the best one's, parameters at the newest positions.")

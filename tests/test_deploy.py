@@ -16,12 +16,12 @@ import pytest
 import typer.main
 import yaml
 
+from streamtrain import exits
 from streamtrain.broker.distribution import JAR_LIST
 from streamtrain.cli.app import app
 from streamtrain.cli.commands import ui
 from streamtrain.cli.token import TOKEN
 from streamtrain.compute.model import Model
-from streamtrain.errors import Replaced, UserMistake
 from streamtrain.job import Job
 from streamtrain.run import train
 from streamtrain.run.arena import make_arena
@@ -64,14 +64,14 @@ def test_docker_accepts_the_file():
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
 
 
-def test_neither_systemd_nor_compose_restarts_a_replaced_trainer():
+def test_neither_systemd_nor_compose_restarts_what_no_new_start_mends():
     unit = (ROOT / "deploy" / "streamtrain@.service").read_text()
     prevented = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)[1].split()
-    assert str(Replaced.exit_code) in prevented and str(UserMistake.exit_code) in prevented
+    assert {0, *map(int, prevented)} == FINAL
     assert "Restart=on-failure" in unit
-    train = SERVICES["train"]
-    assert train["entrypoint"] == ["tini", "--", "leave-when-replaced", "streamtrain"]
-    assert train["restart"] == "on-failure"
+    for name in OURS:
+        final = ["restart-when-useful"] if "restart" in SERVICES[name] else []  # who waits for `topics` sees its end
+        assert SERVICES[name]["entrypoint"] == ["tini", "--", *final, "streamtrain"]
 
 
 def test_profiles_start_what_they_name():
@@ -129,7 +129,7 @@ def test_the_image_is_made_of_what_is_there():
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     given = [line.removeprefix("!") for line in ignored if line.startswith("!")]
     assert ignored[0] == "**" and all((ROOT / name).exists() for name in given)
-    assert "deploy/leave-when-replaced" in given
+    assert "deploy/restart-when-useful" in given
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     needed = {
         project["project"]["readme"],
@@ -143,12 +143,16 @@ def test_the_image_is_made_of_what_is_there():
     assert 'ENTRYPOINT ["tini", "--", "streamtrain"]' in text
 
 
-LEAVE = ROOT / "deploy" / "leave-when-replaced"
+LEAVE = ROOT / "deploy" / "restart-when-useful"
 
 
-@pytest.mark.parametrize(("code", "seen"), [(0, 0), (1, 1), (3, 3), (Replaced.exit_code, 0), (130, 130)])
-def test_only_the_replaced_one_ends_well(code: int, seen: int):
-    assert subprocess.run(["sh", LEAVE, "sh", "-c", f"exit {code}"], check=False).returncode == seen
+FINAL = {exits.DONE, exits.MISTAKE, exits.REPLACED}  # what no new start mends
+
+
+@pytest.mark.parametrize("code", exits.OF_COMMANDS)
+def test_what_no_new_start_mends_ends_well(code: int):
+    seen = subprocess.run(["sh", LEAVE, "sh", "-c", f"exit {code}"], check=False).returncode
+    assert seen == (0 if code in FINAL else code)
 
 
 def left(*arguments: object) -> subprocess.Popen[str]:
@@ -156,7 +160,7 @@ def left(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize(("code", "stays"), [(0, True), (1, False), (2, False), (Replaced.exit_code, True)])
+@pytest.mark.parametrize(("code", "stays"), [(code, code in FINAL) for code in exits.OF_COMMANDS])
 def test_with_stay_what_is_started_again_is_what_failed(code: int, stays: bool):
     running = left("--stay", "sh", "-c", f"exit {code}")
     if stays:
@@ -390,7 +394,7 @@ def test_a_pod_may_do_little(name: str) -> None:
 def test_a_pod_ends_after_its_drain() -> None:
     wanted = {
         "trainer": train._DRAIN_S, "predictor": predictor._FINISH_S,
-        "serve": serving.DRAIN_S + CONTAINERS["serve"]["lifecycle"]["preStop"]["sleep"]["seconds"] + 5,
+        "serve": serving.DRAIN_S + int(CONTAINERS["serve"]["lifecycle"]["preStop"]["exec"]["command"][1]) + 5,
     }  # fmt: skip
     for name, seconds in wanted.items():
         assert PODS[f"streamtrain-{name}"]["spec"]["terminationGracePeriodSeconds"] >= seconds + 5, name
@@ -399,8 +403,9 @@ def test_a_pod_ends_after_its_drain() -> None:
 def test_a_trainer_has_what_it_needs_and_one_that_was_replaced_is_not_started_again() -> None:
     (each,) = of_kind("StatefulSet")
     assert each["spec"]["replicas"] == 1
+    assert each["spec"]["podManagementPolicy"] == "Parallel"  # else a pod that is not ready is never replaced
     trainer = CONTAINERS["trainer"]
-    assert trainer["command"] == ["tini", "--", "leave-when-replaced", "--stay", "streamtrain"]
+    assert trainer["command"] == ["tini", "--", "restart-when-useful", "--stay", "streamtrain"]
     assert "livenessProbe" not in trainer and "startupProbe" not in trainer
     asked = CONTAINERS["trainer"]["resources"]
     assert float(asked["requests"]["cpu"]) > job().train.workers
@@ -498,7 +503,9 @@ def test_the_network_lets_in_and_out_what_is_used() -> None:
     assert metrics == ["metrics", CONTAINERS["serve"]["ports"][0]["containerPort"]]
     out = [port for rule in policies["streamtrain"]["egress"] for port in rule["ports"] if port["protocol"] == "TCP"]
     kafka = int(job().kafka.bootstrap.rpartition(":")[2])
-    assert any(port["port"] <= kafka <= port.get("endPort", port["port"]) for port in out)
+    collector = int(re.search(r"http://localhost:(\d+)", (ROOT / "docs" / "operate.md").read_text())[1])
+    for wanted in (kafka, collector):
+        assert any(port["port"] <= wanted <= port.get("endPort", port["port"]) for port in out), wanted
 
 
 def test_the_pages_overlay_can_be_built(tmp_path: Path) -> None:

@@ -56,6 +56,19 @@ class JsonText {
         return p + 1;
     }
 
+    // The names of an object that was read without a mistake; of anything else none.
+    template <class Names>
+    void add_names(const char *object, Names &names) {
+        std::string_view key;
+        const char *bad = nullptr;
+        if (*object != '{') return;
+        for (const char *p = space(object + 1); p && *p == '"'; p = space(p + (*p == ','))) {
+            p = string(p + 1, key, bad);
+            names.add(key);
+            p = space(skip(space(space(p) + 1), bad));
+        }
+    }
+
     // Passes one value of any kind, `depth` arrays and objects deep. `bad` is set if a string in it is not usable.
     const char *skip(const char *p, const char *&bad, u32 depth = 0) {
         if (*p == '"') {

@@ -1,4 +1,5 @@
-// The row writer's part in transforms: a row is transformed by itself as it ends, or waits for others (waiting_rows.h).
+// The row writer's part at a row's end: one without any column is refused; it is transformed by itself, or waits for others
+// (waiting_rows.h).
 #pragma once
 #include "decode/row_writer.h"
 
@@ -27,6 +28,24 @@ inline void RowWriter::put_rest() {
         for (u32 c = 0; c < seen_.size(); ++c)
             if (awaited_[c] && seen_[c] != stamp_) columns_[c].kind->stand_in(*this, c);
     put_constants();
+}
+
+// A cell that is null names its column.
+inline bool RowWriter::is_empty() const {
+    if (features_.empty() || failed_) return false;
+    for (const u32 c : features_)
+        if ((seen_[c] | 1) == (stamp_ | 1)) return false;
+    return true;
+}
+
+[[gnu::noinline]] inline void RowWriter::refuse_empty(const NameList &others) {
+    NameList wanted;
+    for (const u32 c : features_) {
+        const std::string_view place = columns_[c].place;
+        wanted.add(place.substr(place.starts_with('.')));
+    }
+    fail_whole("expected some of the job's columns " + wanted.text() + ", got " +
+               (others.any() ? "only " + others.text() : "no name"));
 }
 
 // Those of which is_missing() are missing.

@@ -13,10 +13,9 @@
 #include "decode/name_list.h"
 #include "decode/ragged_rows.h"
 #include "decode/row_transforms.h"
+#include "decode/transpose.h"
 
 namespace st {
-
-inline bool fits_float(f32 value) { return std::abs(value) <= std::numeric_limits<f32>::max(); }
 
 enum class RowEnd { trained, dead, filtered, held };   // held: the slot has no room for its ragged cells
 
@@ -30,11 +29,11 @@ class RowWriter {
           constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0),
           transforms_(plan_->transforms.get()) {
         if (plan_->transforms && plan_->transforms->where >= 0) wrong_.resize(plan_->columns.size());
-        for (u32 c = 0; const PlanColumn &column : plan_->columns) {
+        for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
             awaited_.push_back(column.is_made ? 0 : wanted_.back());
-            if (plan_->refuses_empty && column.kind && !column.is_made) features_.push_back(c);
-            ++c;
+            if (plan_->refuses_empty && column.kind && !column.is_made)
+                features_.push_back(static_cast<u32>(wanted_.size() - 1));
             const PlainFloat *floats = column.kind ? column.kind->row_float() : nullptr;
             slot_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
             float_at_.push_back(column.from.empty() ? slot_at_.back() : NO_FLOAT);
@@ -116,9 +115,7 @@ class RowWriter {
     }
     void missing(u32 c) { seen_[c] = stamp_ | 1; }
     void missing(u32 c, std::string got) { missing(c), missing_.add(stamp_, c, std::move(got)); }
-    void missing(const std::vector<u32> &columns) {
-        for (const u32 c : columns) seen_[c] = 0;
-    }
+    void missing(const std::vector<u32> &columns) { for (const u32 c : columns) seen_[c] = 0; }
 
     // A list in one cell of a column whose kind takes one: each element is announced, then comes as a cell does. So do
     // the two parts of a pair.
@@ -254,7 +251,8 @@ class RowWriter {
     }
 
     void not_finite(u32 c, f64 got) {
-        fail(static_cast<i32>(c), "expected finite number that fits float32, got " + shown_number(got));
+        const std::string expected = "expected a number from -1e18 to 1e18, whose square fits float32, got ";
+        fail(static_cast<i32>(c), expected + shown_number(got));
     }
 
     void fail(i32 column, std::string reason) {
@@ -279,24 +277,9 @@ class RowWriter {
     template <class IsMissing>
     void take_up(u8 *slot, u64 row, i64 event_time_ms, IsMissing is_missing);
 
-    // Whether the row names none of the columns that its plan wants some of; a cell that is null names its column.
-    bool is_empty() const {
-        if (features_.empty() || failed_) return false;
-        for (const u32 c : features_)
-            if ((seen_[c] | 1) == (stamp_ | 1)) return false;
-        return true;
-    }
-
-    // Of such a row: `others` are the names that it has.
-    [[gnu::noinline]] void refuse_empty(const NameList &others) {
-        NameList wanted;
-        for (const u32 c : features_) {
-            const std::string_view place = columns_[c].place;
-            wanted.add(place.substr(place.starts_with('.')));
-        }
-        fail_whole("expected some of the job's columns " + wanted.text() + ", got " +
-                   (others.any() ? "only " + others.text() : "no name"));
-    }
+    // Whether the row names none of the columns that its plan wants some of; and its refusal, by the names it has.
+    bool is_empty() const;
+    void refuse_empty(const NameList &others);
 
     // Applies the missing policies and completes the row.
     RowEnd finish() {

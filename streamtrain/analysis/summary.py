@@ -232,7 +232,7 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
 
 def _buckets(schema: Schema, name: str, column: Column) -> int | None:
     """The buckets of a category, a list of some or a text; None of any other column."""
-    is_hashed = column.role == FEATURE and column.kind in ("category", "text")
+    is_hashed = column.role == FEATURE and column.entry.is_text(column)
     return column.buckets if is_hashed and schema.is_decoded(name, column) else None
 
 

@@ -49,8 +49,8 @@ class HttpScorer(Scorer):
         return size * self._cost <= _QUICK_WORK
 
     def answer_body(self, body: bytes, released: bool) -> BodyAnswer:
-        """Rows in JSON, or in an envelope (envelope.py); `released`: other threads go on meanwhile. Raises Refusal for an
-        envelope without rows."""
+        """Rows in JSON, or in an envelope (envelope.py); `released`: other threads go on meanwhile. Raises Refusal for
+        an envelope without rows."""
         body = unwrapped(body, self.served.shape.schema)
         rows = 1 if len(body) <= _ONE_ROW_BYTES and body.lstrip()[:1] == b"{" else BATCH_ROWS
         pool = self._bodies[rows]

@@ -32,6 +32,7 @@ def pytest_configure() -> None:
     settings.load_profile("decoders")
 
 
+LARGE = "expected a number from -1e18 to 1e18, whose square fits float32"
 SIMPLE = Schema.from_columns(
     {
         "x1": {},

@@ -213,7 +213,7 @@ def test_a_decimal_comma_is_written_as_it_is_read() -> None:
     fields = [{"name": "x", "type": "string"}, {"name": "y", "type": "double"}]
     avro = {"name": "avro", "schema": json.dumps({"type": "record", "name": "Row", "fields": fields})}
     by_schema = [checked(avro), proto("message Row { string x = 1; double y = 2; }")]
-    numbers = [1.234, -0.5, 12.0, 1e-7, 12345.678, -1e30]
+    numbers = [1.234, -0.5, 12.0, 1e-7, 12345.678, -1e17]
     for format in ("csv", named({"delimiter": ";"}), "packed", "arrow", "json", *by_schema):
         rows = [{"x": number, "y": number} for number in numbers] + [{"x": "1.234,5", "y": 1234.5}]
         records = [each.value for block in Records(schema, format, "rows", 1000, 1 << 20).blocks(rows, None, False)
@@ -258,7 +258,7 @@ def test_decimals_of_connect_are_pythons_decimals(scale: int) -> None:
     records = [json.dumps({"x": text, "y": 1}).encode() for text in [*texts, *wrong]]
     decoded = RowPlan(schema, "json", "json").decode(records, errors="leave_out")
     exact = [float(Decimal(whole).scaleb(-scale, Context(prec=99))) for whole in wholes]
-    assert decoded["x"].tolist() == [float(np.float32(each)) for each in exact if abs(each) < 3e38]
+    assert decoded["x"].tolist() == [float(np.float32(each)) for each in exact if abs(each) <= 1e18]
     left_out = decoded.left_out[-len(wrong):]
     assert all("expected number" in each.reason and "no base64 of 1 to 32 bytes" in each.reason for each in left_out)
     assert "expected records of format json" in dict(mistakes("msgpack", schema))["x"]

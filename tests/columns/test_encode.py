@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from datetime import datetime
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from example_format import encoded, example_format, is_columnar, row_formats
-from hypothesis import given, note, settings
+from example_format import encoded, example_format
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_tables import examples
 from looped import over
@@ -20,70 +19,17 @@ from slots import decode_rows
 from streamtrain import _native
 from streamtrain.columns.formats import format_names
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import UserMistake
 from tests.columns.conftest import assert_same, every_format, every_schema, joined
-
-numbers = st.one_of(
-    st.integers(-3, 3), st.integers(-(2**62), 2**62), st.floats(-3e38, 3e38), st.booleans(), st.none(),
-)  # fmt: skip
-words = st.one_of(st.sampled_from(["", "walk", "sit", "true", "AA", "é", 'a"b\\\n', "x" * 300]), st.integers(-9, 9))
-cells = {
-    "x1": numbers, "x2": numbers, "x3": numbers, "id": st.one_of(words, st.none()),
-    "when": st.integers(-(2**53), 2**53),
-    "carrier": st.one_of(words, st.booleans(), st.none()), "origin": words, "late": st.sampled_from(["walk", "sit", 1]),
-    "w": st.one_of(st.floats(0, 1e30), st.none()),
-}  # fmt: skip
-rows = st.fixed_dictionaries({}, optional=cells)
 
 
 def encoder(format_name: str, schema: Schema) -> _native.RecordEncoder:
     return _native.RecordEncoder(example_format(format_name), schema.native_columns(), lambda value, column: None)
 
 
-def as_columns(given_rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    names = dict.fromkeys(name for row in given_rows for name in row)
-    return {name: [row.get(name) for row in given_rows] for name in names}
-
-
 def assert_decoded_alike(format_name: str, schema: Schema, ours: bytes, theirs: bytes) -> None:
     """Each as the slow reference has it, too."""
     found, expected = (assert_same(schema, format_name, record, 64) for record in (ours, theirs))
     assert joined([found]) == joined([expected])
-
-
-@given(given_rows=st.lists(rows, min_size=1, max_size=9))
-def test_dicts_are_encoded_as_python_does(schemas: Any, given_rows: list[dict[str, Any]]) -> None:
-    for name, format_name in itertools.product(schemas, row_formats()):
-        if name == "lists":  # tests/columns/test_lists.py has cells for those
-            continue
-        note(f"{name}, {format_name}")
-        assert_encoded_alike(schemas[name], format_name, given_rows)
-
-
-def assert_encoded_alike(schema: Schema, format_name: str, given_rows: list[dict[str, Any]]) -> None:
-    by_name = as_columns(given_rows)  # of cells that do not fit the first one in the job's order is told
-    columns = {name: by_name[name] for name, _ in schema.columns if name in by_name}
-    native = encoder(format_name, schema)
-    try:
-        native.read_rows(given_rows)
-        ours = native.encode(0, len(given_rows))
-    except ValueError as error:
-        with pytest.raises(UserMistake, match=error.args[1]):
-            encoded(format_name, schema, columns)
-        return
-    rows = assert_same(schema, format_name, ours, 64).rows
-    assert rows == len(given_rows)  # also those without any column the decoder uses, which Python loses
-    if not schema.record_names & columns.keys():
-        return
-    try:
-        theirs = encoded(format_name, schema, columns)
-    except UserMistake:  # text beside numbers in a column of numbers alone: the native one refuses what Python does
-        raise AssertionError(f"only Python refuses {given_rows}") from None
-    assert_decoded_alike(format_name, schema, ours, theirs)
-    others = not is_columnar(format_name) and format_name != "csv"  # may be in its records
-    if others and example_format(format_name) == format_name:  # neither has a schema of its own
-        loads = json.loads if format_name == "json" else msgpack.unpackb
-        assert loads(ours).keys() == set(as_columns(given_rows)) & fields_written(given_rows, schema)
 
 
 @every_schema
@@ -99,12 +45,6 @@ def test_rows_with_ignored_columns_alone_are_as_many(schema: Any, format_name: s
     else:
         native.read_columns({name: ["sit", "walk"]}, 2)
     assert assert_same(schema, format_name, native.encode(0, 2)).rows == 2
-
-
-def fields_written(given_rows: list[dict[str, Any]], schema: Schema) -> set[str]:
-    """The job's columns, and others that hold a plain value in some row."""
-    others = {name for row in given_rows for name, value in row.items() if value is not None}
-    return (set(dict(schema.columns)) | others) - {name for name, column in schema.columns if column.around is not None}
 
 
 @every_schema

@@ -76,7 +76,7 @@ def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str, 
                     continue
                 blocks, tally = decode_rows(format, schema, whole)
                 with np.errstate(over="ignore"):
-                    fits = not np.isinf(np.float32(value))
+                    fits = not abs(np.float32(value)) > 1e18
                 value = 1 if value != value else value  # NaN is missing
                 if not fits:
                     assert tally.dead_rows[0].path == f"$.{name}"

@@ -62,7 +62,7 @@ def test_names_that_do_not_expand(pattern: str) -> None:
         ({"x": {"buckets": 3}, **LABEL}, BINARY, "buckets: only a category, a text or a sparse column has one"),
         ({"x": {"kind": "category", "buckets": 2, "standardize": True}, **LABEL}, BINARY, "standardize: only"),
         ({"x": {"missing": "zero"}, **LABEL}, BINARY, "'zero'"),
-        ({"x": {"missing": 1e39}, **LABEL}, BINARY, "fits float32"),
+        ({"x": {"missing": 1e39}, **LABEL}, BINARY, "square fits float32"),
         ({"x{1..2}": {}, "x2": {}, **LABEL}, BINARY, "columns.x2: given twice"),
         ({"x": {}}, BINARY, 'role = "label"'),
         ({**LABEL}, BINARY, "at least one feature"),

@@ -106,7 +106,7 @@ def test_quantiles_and_extremes_are_those_of_all_rows_however_many_workers() -> 
         exact = np.quantile(given["a"], np.arange(1, count) / count, method="inverted_cdf")
         np.testing.assert_allclose(edges, exact, rtol=1 / 32)
     assert states[0]["min_max.place"].tolist() == [[ROWS, given["a"].min(), given["a"].max()]]
-    given["a"][7] = 1e30  # one wrong number moves no quantile
+    given["a"][7] = 1e17  # one wrong number moves no quantile
     after = streamtrain.fit({**JOB, "transforms": NUMBERS}, given).statistics["robust_scale.robust"]
     np.testing.assert_allclose(after[0, -3:], quartiles[-3:], rtol=0.01)
 

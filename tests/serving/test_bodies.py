@@ -10,6 +10,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from example_format import is_columnar
 from given_outputs import echo_plan
 from served_http import ROW
 from small_model import FLIGHTS, SmallModel
@@ -17,7 +18,7 @@ from small_model import FLIGHTS, SmallModel
 from streamtrain import _native
 from streamtrain._native import BodyForm
 from streamtrain.clients.scorer import BATCH_ROWS
-from streamtrain.columns.formats import record_format
+from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import RecordError
@@ -107,7 +108,7 @@ NAMES_NONE = {"A": 2.0, "C": "u"}, {"data": {"ndarray": [[2.0, "u"]]}, "a\u00e9\
 def test_a_row_that_names_none_of_the_columns_is_refused_unless_the_job_accepts_it() -> None:
     strict = scorer_of(GAPS)
     lax = scorer_of(GAPS, job_settings={"predict": {"accept_empty": True}})
-    formats = {"json": lambda row: json.dumps(row).encode(), "msgpack": msgpack.packb}
+    formats = dict(json=lambda row: json.dumps(row).encode(), msgpack=msgpack.packb)
     for row, others in zip(NAMES_NONE, ("only A, C", "only data, a???", "no name", "only y"), strict=True):
         wanted = f"expected some of the job's columns a, c, k, got {others}"
         document, _ = answer(row, strict)
@@ -123,7 +124,7 @@ def test_a_row_that_names_none_of_the_columns_is_refused_unless_the_job_accepts_
         assert answer(row, strict)[1].rows == 1 and strict.predict(row)["prediction"]
     assert [type(each) for each in strict.predict([{"B": 1}, {"a": 1}], "return")] == [RecordError, dict]
     whole = Schema.from_columns({"A": {}, "y": {"role": "label"}}, "mean_squared_error").for_requests()
-    for name in ("arrow", "packed"):
+    for name in filter(is_columnar, format_names()):
         record = record_format(name).encode(whole, {"A": np.arange(40.0)})
         assert strict.served.request_scorer(name, 64).score("asked", [record])[0][2:] == (0, 40)
         assert lax.served.request_scorer(name, 64).score("asked", [record])[0][2:] == (40, 0)

@@ -182,8 +182,9 @@ class AvroDecoder final : public ShapedDecoder {
             case AvroCode::f64: return reals<f64>(op, p);
             case AvroCode::whole:
                 if (!(p = bytes_.number(p, value))) return nullptr;
-                if (op.place != NO_FLOAT) writer_.put_number(column, op.place, static_cast<f64>(value));
-                else writer_.integer(column, magnitude(value), value < 0);
+                if (const f32 rounded = static_cast<f32>(static_cast<f64>(value));
+                    op.place == NO_FLOAT || !writer_.put_checked(column, op.place, rounded))
+                    writer_.integer(column, magnitude(value), value < 0);
                 return p;
             case AvroCode::text:
                 if (!(p = bytes_.length(p, size))) return nullptr;

@@ -60,17 +60,7 @@ class JsonDecoder final : public ShapedDecoder {
         else refuse_broken(json_.broken(p, "',' or ']'"));
     }
 
-    // Of an object that was read without a mistake.
-    void list_names(NameList &names) override {
-        if (shape_ == Shape::columns || *cursor_ != '{') return;
-        std::string_view key;
-        const char *bad = nullptr;
-        for (const char *p = JsonText::space(cursor_ + 1); p && *p == '"'; p = JsonText::space(p + (*p == ','))) {
-            p = json_.string(p + 1, key, bad);
-            names.add(key);
-            p = JsonText::space(json_.skip(JsonText::space(JsonText::space(p) + 1), bad));
-        }
-    }
+    void list_names(NameList &names) override { if (shape_ != Shape::columns) json_.add_names(cursor_, names); }
 
   private:
     [[gnu::noinline]] const char *open_frame() {

@@ -335,16 +335,16 @@ class ProtobufDecoder final : public ShapedDecoder {
         if (step.silent && std::isnan(value)) [[unlikely]] without_number_.push_back(column);
         writer_.number(column, value);
     }
-
+    void put_large(const Step &step, u32 column, u64 value) {
+        put_integer(step, column, static_cast<f64>(value), value, false);
+    }
+    void put_integer(const Step &step, u32 column, f64 value, u64 magnitude, bool negative) {
+        if (step.place == NO_FLOAT || !writer_.put_checked(column, step.place, static_cast<f32>(value)))
+            writer_.integer(column, magnitude, negative);
+    }
     void put_whole(const Step &step, u32 column, i64 value) {
         const u64 magnitude = value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value);
-        if (step.place != NO_FLOAT) writer_.put_number(column, step.place, static_cast<f64>(value));
-        else writer_.integer(column, magnitude, value < 0);
-    }
-
-    void put_large(const Step &step, u32 column, u64 value) {
-        if (step.place != NO_FLOAT) writer_.put_number(column, step.place, static_cast<f64>(value));
-        else writer_.integer(column, value, false);
+        put_integer(step, column, static_cast<f64>(value), magnitude, value < 0);
     }
 
     void put_text(u32 column, std::string_view text) {

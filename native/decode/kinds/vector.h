@@ -39,7 +39,7 @@ class Vector final : public NumberKind {
         u8 *to = rows.at(place_);
         for (u32 i = 0; i < rows.count; ++i, from += span.width, to += rows.stride(place_))
             std::memcpy(to, from, span.width);
-        return are_finite(span.data + u64{span.width} * row, u64{size_} * rows.count);
+        return all_fit(span.data + u64{span.width} * row, u64{size_} * rows.count);
     }
     bool stand_in_span(RowBlock &rows) const override {
         for (u32 i = 0; i < size_; ++i) rows.fill(element(i), missing_);
@@ -55,13 +55,10 @@ class Vector final : public NumberKind {
   private:
     Place element(u32 at) const { return {place_.block, place_.offset + at * static_cast<u32>(sizeof(f32))}; }
 
-    static bool are_finite(const char *from, u64 count) {
-        f32 odd = 0;
-        for (u64 i = 0; i < count; ++i) {
-            const f32 value = load_little<f32>(from + sizeof(f32) * i);
-            odd += value - value;   // NaN of what is not finite, else 0
-        }
-        return odd == 0;
+    static bool all_fit(const char *from, u64 count) {
+        bool good = true;
+        for (u64 i = 0; i < count; ++i) good &= fits_float(load_little<f32>(from + sizeof(f32) * i));
+        return good;
     }
 
     Place place_;

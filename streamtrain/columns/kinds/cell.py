@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamtrain.columns.kinds.kind import Wrong
+from streamtrain.columns.kinds.kind import LARGEST, Wrong
 
 Cell = bool | int | float | str
-_ROUNDED_TO_INFINITY = 2**128 - 2**103  # half-way from the largest float32 to the one there would be after it
 
 
 class Moment(int):
@@ -33,13 +32,13 @@ class Symbol(int):
 
 
 def float32(value: Cell) -> np.float32:
-    """A number that fits float32; text is none."""
-    if isinstance(value, str) or not abs(value) < _ROUNDED_TO_INFINITY:
+    """A number whose square fits float32; text is none."""
+    if isinstance(value, str) or not abs(value) < 1e38:  # as float() takes it
         raise Wrong
-    exact = float(value)
-    if not abs(exact) < _ROUNDED_TO_INFINITY:
+    rounded = np.float32(value)
+    if not abs(rounded) <= LARGEST:
         raise Wrong
-    return np.float32(exact)
+    return rounded
 
 
 def whole(value: float | int) -> int | None:

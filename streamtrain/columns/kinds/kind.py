@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamtrain.compute.stateful.transform import Held
 
-FLOAT32_MAX = 3.4028234663852886e38
+LARGEST = float(np.float32(1e18))  # of a number: the square of a larger one may overflow float32
 DEAD_LETTER, SKIP, KEEP = "dead_letter", "skip", "keep"
 SKIP_HEAD = "skip_head"  # of one of several labels
 _SECOND = np.timedelta64(1, "s")
@@ -224,10 +224,10 @@ def seconds(value: Any) -> float | None:
     return float(value / _SECOND) if isinstance(value, np.timedelta64) else None
 
 
-def number_problem(value: Any, most: float = FLOAT32_MAX) -> str | None:
+def number_problem(value: Any, most: float = LARGEST) -> str | None:
     """What is wrong with a number that stands in for a missing cell."""
     if isinstance(value, str):
         return f'expected "dead_letter", "skip" or a number, got {value!r}'
     if not abs(value) <= most:
-        return f"expected a finite number that fits float32, got {value!r}"
+        return f"expected a number from -1e18 to 1e18, whose square fits float32, got {value!r}"
     return None

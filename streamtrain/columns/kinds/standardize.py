@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from streamtrain.columns.kinds.kind import FLOAT32_MAX, Settings
+from streamtrain.columns.kinds.kind import LARGEST, Settings
 from streamtrain.columns.kinds.parsed import Parsed
 from streamtrain.compute.input import CLIP, FLOOR
 
@@ -39,7 +39,7 @@ class Standardize(BaseModel):
     floor: float = Field(
         FLOOR,
         ge=FLOOR,
-        le=FLOAT32_MAX,
+        le=LARGEST,
         description="of the deviation: a column that varies less is centred and not divided by it",
     )
 

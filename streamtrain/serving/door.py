@@ -15,7 +15,7 @@ from functools import partial
 from streamtrain.log import get_logger
 from streamtrain.registry import nearest
 from streamtrain.serving.access_log import AccessLog
-from streamtrain.serving.asgi import App, Message, Receive, Scope, Send, header
+from streamtrain.serving.asgi import LOOPBACK, App, Message, Receive, Scope, Send, foreign, header
 from streamtrain.serving.body import Bodies
 from streamtrain.serving.config import Config
 from streamtrain.serving.inferring import HEAD_LENGTH, inferred
@@ -30,6 +30,7 @@ log = get_logger(__name__)
 PREDICT, MODELS, HEALTH = "/predict/", "/v2/models/", "/v2/health/"
 _THREADS = 2  # for bodies that others would wait for; a model's own work is one core's
 _DISCARD_S = 5.0  # for what a client still sends when it has been refused
+_TOO_SLOW_S = 0.2  # the same of one that has had its time
 
 
 class Door:
@@ -42,6 +43,7 @@ class Door:
         self._models, self._pages, self._row, self._access = models, pages, row, access
         self._tracing = tracing
         self._expected = None if config.token is None else b"Bearer " + config.token
+        self._hosts = (*LOOPBACK, config.host)  # without a token
         self._bodies = Bodies(config.limits)
         self._threads = ThreadPoolExecutor(_THREADS, "predict")
 
@@ -71,8 +73,15 @@ class Door:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _let_in(self, scope: Scope, path: str) -> None:
-        """Refusal with 401. Health is for everybody: who asks for it has no token."""
-        if self._expected is None or path.startswith(HEALTH):
+        """Refusal with 401 without the token, or where there is none with 403 for a page of another site. Health is
+        for everybody: who asks for it has no token."""
+        if path.startswith(HEALTH):
+            return
+        if self._expected is None:
+            origin = header(scope, b"origin")
+            host = (header(scope, b"host") or b"").decode("latin-1")
+            if why := foreign(host, None if origin is None else origin.decode("latin-1"), self._hosts):
+                raise Refusal(403, why, closes=True)
             return
         if not hmac.compare_digest(header(scope, b"authorization") or b"", self._expected):
             text = "authorization: expected 'Bearer' and the server's token, got none or another"
@@ -171,16 +180,16 @@ async def _send(reply: Reply, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": reply.code, "headers": headers})
     if reply.closes:
         await send({"type": "http.response.body", "body": reply.body, "more_body": True})
-        await _discard(receive)
+        await _discard(receive, _TOO_SLOW_S if reply.code == 408 else _DISCARD_S)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
     else:
         await send({"type": "http.response.body", "body": reply.body})
 
 
-async def _discard(receive: Receive) -> None:
+async def _discard(receive: Receive, seconds: float) -> None:
     """Reads for a moment what the client still sends: to close before that would take the answer from it."""
     try:
-        async with asyncio.timeout(_DISCARD_S):
+        async with asyncio.timeout(seconds):
             while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
                 pass
     except TimeoutError:

@@ -19,6 +19,7 @@ from streamtrain.telemetry.serving import ServingRow, ServingTable
 from streamtrain.telemetry.tracing import opened as tracing_to
 
 _BACKLOG = 2048
+_LONG_HEAD = f"expected a head of at most {HEAD_BYTES} bytes, got more"
 
 
 def bound(host: str, port: int, shared: bool = False) -> socket.socket:
@@ -106,7 +107,7 @@ def protocol() -> Any:
 
     class Protocol(HttpToolsProtocol):
         waits_since_s: float | None = None  # a request's head is waited for
-        _head_bytes = 0
+        _head_bytes, _too_long = 0, False
         _stalled_since_s: float | None = None
 
         def connection_made(self, transport: Any) -> None:
@@ -119,14 +120,20 @@ def protocol() -> Any:
 
         def on_headers_complete(self) -> None:
             self.waits_since_s = None
+            if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES:
+                self._too_long = True  # and came with one read
+                raise ValueError(_LONG_HEAD)
             super().on_headers_complete()
+
+        def send_400_response(self, msg: str) -> None:
+            super().send_400_response(_LONG_HEAD if self._too_long else msg)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             if self.waits_since_s is not None and not self.transport.is_closing():
                 self._head_bytes += len(data)
                 if self._head_bytes > HEAD_BYTES:
-                    self.send_400_response(f"expected a head of at most {HEAD_BYTES} bytes, got more")
+                    self.send_400_response(_LONG_HEAD)
 
         def look(self, now_s: float) -> None:
             """Ends the connection where its client has had its time."""

@@ -7,13 +7,23 @@ rebinding), or over a WebSocket, which browsers let every site open.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from streamtrain.serving.asgi import foreign
+
 COOKIE = "streamtrain_token"
+_HEADERS = (  # the page's own scripts are in it, and NiceGUI compiles its templates in the browser
+    (b"content-security-policy",
+     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+     b"img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws: wss:; object-src 'none'; "
+     b"base-uri 'self'; form-action 'self'; frame-ancestors 'none'"),
+    (b"x-frame-options", b"DENY"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)  # fmt: skip
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Any, Any], Awaitable[None]]
 
@@ -34,19 +44,14 @@ class Guard:
         if why:
             await _refuse(scope, send, why)
         elif self._token and _asked_token(scope):
-            await self._app(scope, receive, _with_cookie(send, self._token))
+            await _hand_over(scope, send, self._token)
         else:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, _with(_HEADERS, send))
 
     def refusal(self, headers: Mapping[str, str], query: str = "") -> str:
         """Why a request is refused; "" where it is not."""
-        host = headers.get("host", "")
-        if self._hosts and _name(host) not in self._hosts:
-            known = ", ".join(self._hosts)
-            return f"expected to be asked as one of {known}, got {host!r}; --host says where it listens"
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return f"expected a request of a page of {host}, got one of {origin}"
+        if why := foreign(headers.get("host", ""), headers.get("origin"), self._hosts):
+            return why
         if self._token and not self._knows(headers, query):
             return "expected the token, as ?token=… once or as Authorization: Bearer …, got another or none"
         return ""
@@ -64,11 +69,6 @@ def _asked_tokens(query: str) -> list[str]:
     return [unquote(part.removeprefix("token=")) for part in query.split("&") if part.startswith("token=")]
 
 
-def _name(host: str) -> str:
-    """Of a Host header, without a port."""
-    return urlsplit(f"//{host}").hostname or ""
-
-
 def _cookie(header: str) -> str:
     try:
         found = SimpleCookie(header).get(COOKIE)
@@ -81,13 +81,23 @@ def _asked_token(scope: Scope) -> bool:
     return scope["type"] == "http" and b"token=" in scope.get("query_string", b"")
 
 
-def _with_cookie(send: Any, token: str) -> Any:
-    """The answer hands the browser what it is asked by from now on."""
+async def _hand_over(scope: Scope, send: Any, token: str) -> None:
+    """Gives the browser the token as a cookie, and the same page's address without it: none stays in its history."""
+    asked = scope["query_string"].decode("latin-1").split("&")
+    left = "&".join(part for part in asked if not part.startswith("token="))
+    place = "./" + quote(scope["path"].rpartition("/")[2]) + (f"?{left}" if left else "")  # also under a proxy's path
+    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
+    headers = [(b"location", place.encode("latin-1")), (b"set-cookie", cookie.encode("latin-1")), *_HEADERS]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _with(headers: Sequence[tuple[bytes, bytes]], send: Any) -> Any:
+    """Adds headers to an answer."""
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
-            message["headers"] = [*message.get("headers", []), (b"set-cookie", cookie.encode("latin-1"))]
+            message["headers"] = [*message.get("headers", []), *headers]
         await send(message)
 
     return sent
@@ -97,6 +107,6 @@ async def _refuse(scope: Scope, send: Any, why: str) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": "refused"})
         return
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), *_HEADERS]
     await send({"type": "http.response.start", "status": 403, "headers": headers})
     await send({"type": "http.response.body", "body": f"{why}\n".encode()})

@@ -324,7 +324,7 @@ class Connection:
 
     def __init__(self, server: Server, path: str, rows: int) -> None:
         body = body_of(rows)
-        head = f"POST {path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+        head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         self._request = head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body
         self._socket = socket.create_connection(("127.0.0.1", server.port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -52,8 +52,8 @@ class Served:
         self.port: int = event["port"]
         self.client = httpx.Client(base_url=event["url"], timeout=60)
 
-    def get(self, path: str) -> httpx.Response:
-        return self.client.get(path)
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        return self.client.get(path, **more)
 
     def post(self, path: str, body: Any, **more: Any) -> httpx.Response:
         """`body`: bytes, or what is sent as JSON."""

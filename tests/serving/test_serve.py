@@ -31,7 +31,7 @@ from waiting import wait_for
 from streamtrain.cli import main
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import KafkaUnreachable
-from streamtrain.serving.config import HEAD_S, STALLED_S
+from streamtrain.serving.config import BODY_S, HEAD_S, STALLED_S
 from streamtrain.serving.server import protocol
 from tests.e2e import commands, threaded
 from tests.e2e.harness import LiveJob, rows
@@ -39,7 +39,7 @@ from tests.e2e.harness import LiveJob, rows
 MODEL = SmallModel.make()
 NUMBER = SmallModel.make(loss="mean_squared_error")
 ANSWERED = {"prediction", "version", "digest", "run", "lineage", "age_s"}
-HEAD = b"POST /predict/%b HTTP/1.1\r\nhost: a\r\n"
+HEAD = b"POST /predict/%b HTTP/1.1\r\nhost: localhost\r\n"
 
 
 def now_ms() -> int:
@@ -221,13 +221,19 @@ def test_slow_and_half_open_clients(flights: tuple[Served, str]) -> None:
     wait_for(lambda: server.post(f"/predict/{name}", ROW).status_code == 429)
     assert server.post(f"/predict/{name}", ROW).headers["retry-after"] == "1"
     assert server.get("/v2/health/live").status_code == 200
+    begun_s = time.monotonic()
     for client in slow:
         assert b"HTTP/1.1 408" in answered(client)
+    assert time.monotonic() - begun_s < BODY_S + 4  # to the connection's end
     assert answered(silent) == b"" and answered(half) == b""
     assert server.post(f"/predict/{name}", ROW).status_code == 200
     with server.connect() as client:
         client.sendall(head + b"x: " + b"a" * 1_000_000)
         assert b"HTTP/1.1 400" in answered(client)
+    assert server.get("/v2", headers={"x": "a" * 60_000}).status_code == 200
+    assert server.get("/v2", headers={"x": "a" * 100_000}).status_code == 400
+    for foreign in ({"host": "evil.example"}, {"origin": "http://evil.example"}):
+        assert server.post(f"/predict/{name}", ROW, headers=foreign).status_code == 403
     with server.connect() as client:  # leaves in the middle of its body
         client.sendall(head + b"content-length: 100\r\n\r\n[")
     with server.connect() as client:

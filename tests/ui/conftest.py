@@ -18,9 +18,9 @@ from trained_job import trained_job as trained_job
 from streamtrain.background import in_background
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
+from streamtrain.serving.asgi import LOOPBACK
 from streamtrain.ui.app import application, serve
 from streamtrain.ui.cluster import Cluster
-from streamtrain.ui.guard import LOOPBACK
 from streamtrain.ui.scraping import Scraping, given
 from tests.e2e import commands
 

@@ -29,13 +29,14 @@ from streamtrain.clients.dead_letters import Resender, Stray, letter_at, read_de
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.serving.asgi import LOOPBACK
 from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
 from streamtrain.telemetry.serving import ServingTable
 from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
 from streamtrain.ui import charts, drawing, metrics, pages, scraping, system
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.following import Following
-from streamtrain.ui.guard import COOKIE, LOOPBACK, Guard
+from streamtrain.ui.guard import COOKIE, Guard
 from streamtrain.ui.points import Points
 from streamtrain.ui.sampling import Sampling
 from streamtrain.ui.scraping import Given, Scraping, given
@@ -176,7 +177,7 @@ def test_every_job_of_the_cluster_is_found_and_strangers_are_refused(
     monkeypatch.setenv("STREAMTRAIN_TOKEN", "0123456789abcdef")
     guarded = served("--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))
     assert guarded.get("/")[0] == 403 and guarded.get("/?token=0123456789abcdef")[0] == 403
-    assert guarded.get("/?token=s3cret+/6chars==")[0] == 200
+    assert guarded.get("/", {"Authorization": "Bearer s3cret+/6chars=="})[0] == 200
     guarded.process.send_signal(signal.SIGTERM)
     assert guarded.process.wait(60) == 0
 
@@ -230,8 +231,8 @@ def test_only_the_page_itself_asks(headers: dict[str, str], allowed: bool, kind:
 @pytest.mark.parametrize(
     ("token", "headers", "query", "status"),
     [
-        ("a+b/c==", {}, "token=a+b/c==", 200),  # a plus of a token stays one
-        ("a+b/c==", {}, "job=x&token=a%2Bb%2Fc%3D%3D", 200),
+        ("a+b/c==", {}, "token=a+b/c==", 303),  # a plus of a token stays one
+        ("a+b/c==", {}, "job=x&token=a%2Bb%2Fc%3D%3D", 303),
         ("a+b/c==", {}, "token=a%20b/c==", 403),
         ("s3cret", {}, "", 403),
         ("s3cret", {}, "token=wrong", 403),
@@ -243,9 +244,12 @@ def test_only_the_page_itself_asks(headers: dict[str, str], allowed: bool, kind:
 )
 def test_a_token_is_needed(token: str, headers: dict[str, str], query: str, status: int) -> None:
     sent = ask(Guard(application, (), token), {"host": "trainer.example:9000", **headers}, query)
+    told = dict(sent[0]["headers"])
     assert sent[0]["status"] == status
-    if query and status == 200:  # the browser keeps it
-        cookie = dict(sent[0]["headers"])[b"set-cookie"].decode()
+    assert b"frame-ancestors 'none'" in told[b"content-security-policy"] and told[b"x-frame-options"] == b"DENY"
+    if status == 303:  # the browser keeps it, and not in an address
+        assert told[b"location"] == (b"./?job=x" if "job" in query else b"./")
+        cookie = told[b"set-cookie"].decode()
         assert cookie == f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
 
 

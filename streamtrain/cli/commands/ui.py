@@ -13,9 +13,9 @@ from streamtrain.cli.token import HOST, TokenFile, is_local, token_for
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
+from streamtrain.serving.asgi import LOOPBACK
 from streamtrain.ui.app import application, nicegui, serve
 from streamtrain.ui.cluster import Cluster
-from streamtrain.ui.guard import LOOPBACK
 from streamtrain.ui.scraping import given
 
 ORDER = 115

@@ -18,6 +18,8 @@ from streamtrain.errors import UserMistake
 
 _COUNTED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
+FOLDED = "_streamtrain_folded"   # of a module: name of the bias that the label's prior was added to, and what was
+
 
 def in_process_of_its_own() -> None:
     """For a process that is ours alone: one thread and algorithms that give the same bits in every run."""
@@ -76,7 +78,7 @@ class TorchModule:
         torch = _torch()
         make = self._made if self._made is not None else _found(self.name, self._folder)
         if isinstance(make, torch.nn.Module):
-            return copy.deepcopy(make)
+            return _unfolded(copy.deepcopy(make))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             module = _called(make, self.name, inputs)
@@ -105,6 +107,16 @@ class TorchModule:
         wrong += [f"no parameter {name}" for name, _ in module.named_parameters() if name not in held]
         if wrong:
             raise UserMistake(f"{WHERE}: {self.name}: expected {'; '.join(wrong[:5])}: it is not the snapshot's module")
+
+
+def _unfolded(module: Any) -> Any:
+    """The module without the offset that load_snapshot() has put into its output's bias: the loss adds its own."""
+    if folded := getattr(module, FOLDED, None):
+        name, added = folded
+        bias = tensors_of(module)[name]
+        bias.data.sub_(added.view(bias.shape))
+        setattr(module, FOLDED, None)
+    return module
 
 
 def tensors_in(spec: ModuleSpec) -> tuple[Tensor, ...]:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import streamtrain
-from streamtrain.compute.module_spec import COUNTERS
+from streamtrain.compute.module_spec import COUNTERS, ModuleSpec
+from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import StreamtrainError, UserMistake
 from tests.fitting.example import TABLES, Deaths, columns, dicts, killing_a_worker, same_bits, workers
 
@@ -42,7 +43,7 @@ def test_a_worker_that_is_killed_costs_nothing() -> None:
 
 
 def test_a_state_goes_in_and_out() -> None:
-    from streamtrain.integrations.torch import load_snapshot, state_dict
+    from streamtrain.integrations.torch import inputs, load_snapshot, offset, state_dict
 
     given = columns(2_000)
     first = streamtrain.fit(GIVEN, given, module=net)
@@ -50,7 +51,16 @@ def test_a_state_goes_in_and_out() -> None:
     load_snapshot(module, first)
     ours = state_dict(first)
     assert ours.keys() == module.state_dict().keys()
-    assert all(torch.equal(ours[name], tensor) for name, tensor in module.state_dict().items())
+    bias = "4.bias"
+    assert all(torch.equal(ours[name], tensor) for name, tensor in module.state_dict().items() if name != bias)
+    assert torch.equal(ours[bias] + offset(first), module.state_dict()[bias]) and offset(first).any()
+    load_snapshot(module, first)  # the offset is folded once
+    fresh = columns(300, seed=5)
+    x, wanted = inputs(first, fresh), [each["prediction"] for each in first.predict(fresh)]
+    assert np.allclose(module.eval()(x).sigmoid().detach()[:, 0], wanted, atol=1e-6)
+    assert torch.equal(inputs(first, dicts(fresh)[0]), x[:1])
+    starts = TorchModule.of(module).start(ModuleSpec.from_dict(first.manifest.model_spec["torch"]), 0)
+    assert np.allclose(starts[bias], ours[bias], atol=1e-6), "where training starts the loss adds its own"
     before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     second = streamtrain.fit(GIVEN, given, module=module)
     assert all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())
@@ -61,6 +71,57 @@ def test_a_state_goes_in_and_out() -> None:
         load_snapshot(wrong, first)
     with pytest.raises(UserMistake, match="its model is no PyTorch module"):
         state_dict(streamtrain.fit(TABLES, given))
+
+
+@pytest.mark.parametrize(("label", "loss"), [
+    ({"role": "label", "classes": ["lo", "mid", "hi"]},
+     {"name": "softmax_cross_entropy", "class_weights": {"hi": 3.0}, "label_smoothing": 0.1}),
+    ({"role": "label"}, "poisson"), ({"role": "label"}, {"name": "focal", "balance": 0.8}),
+    ({"role": "label"}, "mean_squared_error"),
+])  # fmt: skip
+def test_a_loaded_module_predicts_as_the_snapshot(label: Any, loss: Any) -> None:
+    from streamtrain.integrations.torch import inputs, load_snapshot, offset
+
+    given = columns(1_500)
+    y = given["y"].astype(int) + (given["a"] > 6)
+    given["y"] = np.array(["lo", "mid", "hi"])[y] if "classes" in label else np.minimum(y, 1)
+    job = {**GIVEN, "columns": {**GIVEN["columns"], "y": label}, "model": {"loss": loss}}
+    fitted = streamtrain.fit(job, given, module=net)
+    module = net(ModuleSpec.from_dict(fitted.manifest.model_spec["torch"]).inputs)
+    load_snapshot(module, fitted)
+    z = module.eval()(inputs(fitted, given)).detach()
+    answers = fitted.predict(given)
+    if "classes" in label:
+        found, wanted = z.softmax(1), [list(each["probabilities"].values()) for each in answers]
+    else:
+        links = {"poisson": torch.exp, "mean_squared_error": torch.clone}
+        found = links.get(loss if isinstance(loss, str) else "", torch.sigmoid)(z)[:, 0]
+        wanted = [each["prediction"] for each in answers]
+    assert np.allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    assert bool(offset(fitted).any()) == (loss != "mean_squared_error")
+    module.register_buffer("mask", torch.ones(1, dtype=torch.bool))
+    before = module[4].bias.clone()
+    with pytest.raises(UserMistake, match=r"no buffers that no snapshot holds, got mask; .*own_constants=True"):
+        load_snapshot(module, fitted)
+    assert torch.equal(before, module[4].bias)
+    load_snapshot(module, fitted, own_constants=True, fold=False)
+    assert torch.allclose(module[4].bias + offset(fitted), before)
+
+
+class Unbiased(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(4, 1), nn.ReLU())
+
+
+def test_an_output_without_a_bias_is_refused() -> None:
+    from streamtrain.integrations.torch import load_snapshot
+
+    fitted, module = streamtrain.fit(GIVEN, columns(500), module=Unbiased), Unbiased()
+    before = module[0].bias.clone()
+    with pytest.raises(UserMistake, match=r"expected a bias of 1 that is added .* add offset\(snapshot\) .*fold=False"):
+        load_snapshot(module, fitted)
+    assert torch.equal(before, module[0].bias)
+    load_snapshot(module, fitted, fold=False)
 
 
 class Tiring(nn.Module):

@@ -72,18 +72,18 @@ def check(
     layout: Layout, found: Mapping[str, Array] | Mapping[str, Place], groups: Sequence[str] = MODEL_GROUPS
 ) -> None:
     """SnapshotError names every tensor that is missing, unknown, or of another shape or type than the layout's."""
-    problems = _differences(_groups_of(layout, groups), found)
-    if problems:
+    if problems := differences(layout, found, groups):
         raise SnapshotError(
             "snapshot does not fit the model: " + "; ".join(problems) + "; start a new lineage with --fresh, or "
             "take the columns, model and optimizer back to what the snapshot was trained with"
         )
 
 
-def _differences(
-    wanted: Mapping[str, _native.StateBlock], found: Mapping[str, Array] | Mapping[str, Place]
+def differences(
+    layout: Layout, found: Mapping[str, Array] | Mapping[str, Place], groups: Sequence[str]
 ) -> list[str]:
-    problems = []
+    """Each tensor that is missing, unknown, or of another shape or type than the layout's."""
+    problems, wanted = [], _groups_of(layout, groups)
     for name, block in wanted.items():
         expected = f"{_CODES[block_dtype(block)]}{list(block.shape)}"
         got = f"{_CODES[found[name].dtype]}{list(found[name].shape)}" if name in found else "nothing"

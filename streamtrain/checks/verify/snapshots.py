@@ -10,6 +10,9 @@ import numpy as np
 
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Topic
+from streamtrain.columns.served import schema_and_model
+from streamtrain.compute.model import Model
+from streamtrain.compute.snapshot import MODEL_GROUPS, TRAINER_GROUPS, differences
 from streamtrain.compute.snapshot import decode as decode_tensors
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.clients import Message
@@ -52,6 +55,7 @@ class _Pass:
     faults: list[_Fault] = field(default_factory=list)
     taken: dict[bytes, int] = field(default_factory=dict)  # offset of the newest message of each key that has a value
     waiting: list[Message] = field(default_factory=list)  # chunks whose manifest is still to come
+    model: tuple[object, Model] | None = None  # of the newest manifest, behind what it is made of
 
     def take(self, message: Message) -> None:
         key, value = message.key, message.value
@@ -86,21 +90,34 @@ class _Pass:
         self.faults += [_Fault(offset, text, None if there else key) for text in self._payload_faults(where, located)]
 
     def _payload_faults(self, where: str, located: Located) -> Iterator[str]:
-        """Chunks missing or altered, numbers that are not finite."""
+        """Chunks missing or altered, tensors that are not the model's, numbers that are not finite."""
         manifest = located.manifest
         gathered = Chunks(manifest, trainer=True)
         for message in self.waiting:
             gathered.add(message.key, message.value)
         try:
             stored = gathered.stored(located, where)
-            for told, payload in ((manifest.model, stored.model), (manifest.trainer, stored.trainer or b"")):
+            model = self._model(manifest)
+            for told, payload, groups in (
+                (manifest.model, stored.model, MODEL_GROUPS), (manifest.trainer, stored.trainer or b"", TRAINER_GROUPS)
+            ):  # fmt: skip
                 if sha256(payload) != told.digest:
                     yield f"{where}: snapshot {manifest.version}: a payload has another digest than its manifest says"
-                for name, array in decode_tensors(payload).items():
+                tensors = decode_tensors(payload)
+                for name, array in tensors.items():
                     if not np.isfinite(array).all():
                         yield f"snapshot {manifest.version}: {name} holds a NaN or infinity"
+                yield from (f"{where}: snapshot {manifest.version}: {each}; the model cannot load it"
+                            for each in differences(model.layout, tensors, groups))  # fmt: skip
         except SnapshotError as error:
             yield str(error)
+
+    def _model(self, manifest: Manifest) -> Model:
+        """The manifest's model; the newest is kept, for most are the same."""
+        told = manifest.model_spec, manifest.schema
+        if self.model is None or self.model[0] != told:
+            self.model = told, schema_and_model(manifest)[1]
+        return self.model[1]
 
 
 def read_snapshots(job: str, topic: Topic) -> tuple[Check, Snapshots]:

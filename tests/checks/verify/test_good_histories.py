@@ -265,16 +265,21 @@ def test_ranges_that_overlap_within_a_log(later: Written) -> None:
     assert "snapshot 14 partition 0: a range ends at" in words
 
 
+@pytest.mark.parametrize("what", ["number", "name", "shape"])
 @pytest.mark.parametrize(("part", "key"), [("model", shelves.model_key), ("trainer", shelves.trainer_key)])
-def test_a_number_that_is_not_finite(later: Written, part: str, key: Any) -> None:
-    """A number of parameters or of trainer state, under the right digests."""
+def test_a_payload_that_is_not_the_models(later: Written, part: str, key: Any, what: str) -> None:
+    """A number of parameters or of trainer state that is not finite, or a header of another model's, under the right
+    digests."""
     other = copied(later)
     snapshots = messages(other, "snapshots")
     newest = unpacked(next(each.value for each in reversed(snapshots) if shelves.is_manifest(each.key)))
     at = next(at for at, each in enumerate(snapshots) if each.key == key(newest["shelf"], 0))
     tensors = safetensors.numpy.load(snapshots[at].value)
     name = next(name for name, tensor in tensors.items() if tensor.dtype.kind == "f" and tensor.size)
-    tensors[name].flat[-1] = np.nan
+    tensor = tensors.pop(name)
+    if what == "number":
+        tensor.flat[-1] = np.nan
+    tensors[f"{name}x" if what == "name" else name] = tensor.reshape(1, *tensor.shape) if what == "shape" else tensor
     snapshots[at] = snapshots[at]._replace(value=safetensors.numpy.save(tensors))
     of = Payload.of(snapshots[at].value)
 
@@ -282,7 +287,12 @@ def test_a_number_that_is_not_finite(later: Written, part: str, key: Any) -> Non
         document[part] = {"size": of.size, "digest": of.digest, "chunks": b"".join(of.chunks)}
 
     words = found(Forger(other, manifests={newest["version"]: mended}).forged(), "snapshots")
-    assert words == f"snapshot {newest['version']}: {name} holds a NaN or infinity"
+    wanted = {
+        "number": f"snapshot {newest['version']}: {name} holds a NaN or infinity",
+        "name": f"snapshot {newest['version']}: {name}: expected F.*, got nothing; the model cannot load it",
+        "shape": f"snapshot {newest['version']}: {name}: expected F.*, got F.*; the model cannot load it",
+    }
+    assert re.search(wanted[what], words)
 
 
 EARLY = """[train.early_stopping]

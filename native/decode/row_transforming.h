@@ -1,5 +1,5 @@
-// The row writer's part at a row's end: one without any column is refused; it is transformed by itself, or waits for others
-// (waiting_rows.h).
+// The row writer's part at a row's end: one without any column is refused; it is transformed by itself, or waits for
+// others (waiting_rows.h).
 #pragma once
 #include "decode/row_writer.h"
 

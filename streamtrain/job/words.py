@@ -82,7 +82,10 @@ def takes(field: FieldInfo) -> str:
         return "a table"
     if get_origin(annotation) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
-        return " or ".join(dict.fromkeys(map(_kind, kinds)))
+        words = dict.fromkeys(map(_kind, kinds))
+        arrays = " or ".join(each.removeprefix("an array ") for each in words if each.startswith("an array of "))
+        others = [each for each in words if not each.startswith("an array of ")]
+        return " or ".join([f"an array {arrays}"] * bool(arrays) + others)
     return f"{plain(annotation)} {_range(metadata)}".strip()
 
 

@@ -128,7 +128,8 @@ learning_rate = 3e-3 -> beta1 = 1
 [ { dense = 64, activation = "relu" } ] -> [ 64 ]
     :18: model.layers[0]: expected a table, got 64
 missing = "skip" -> classes = [0.5, 1]
-    :15: columns.late.classes: expected an array of texts or a whole number, got [0.5, 1]
+    :15: columns.late.classes: expected an array of texts or of booleans or of whole numbers or a whole number, got
+    [0.5, 1]
 missing = "skip" -> classes = 3
     :15: columns.late.classes: expected 2 for loss 'binary_cross_entropy', got 3; more are for softmax_cross_entropy
 "binary_cross_entropy" -> "softmax_cross_entropy"

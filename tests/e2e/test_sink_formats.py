@@ -171,9 +171,9 @@ MANY_BAD = Feature("many bad rows in a record", then=many_bad, check=check_many_
 
 
 def poisoned(sink: Sink) -> None:
-    """Sends two batches. Loss and update of the first are finite: the square of 1e20 is what does not fit Adam's second
-    moment. In the second the loss is not finite."""
-    for size, poison in ((-len(sink.rows) % 16, 0.25), (16, 1e24), (16, 3e38)):
+    """Sends two batches through two products of a row with itself. Loss and update of the first are finite: the square
+    of the gradient does not fit Adam's second moment. In the second the loss is not finite."""
+    for size, poison in ((-len(sink.rows) % 16, 0.25), (16, 1e11), (16, 9e17)):
         held = sink.filled(rows(size, seed=size), sink.sent)
         left_out = 16 * (poison > 1)
         for label, row in enumerate(held[: 2 * (poison > 1)]):  # one of them is mistaken
@@ -191,7 +191,8 @@ def check_finite(sink: Sink) -> None:
 
 
 POISON = Feature(
-    "a gradient that would poison the optimizer", {"columns": 'poison = { kind = "number" }'},
+    "a gradient that would poison the optimizer",
+    {"columns": 'poison = { kind = "number" }', "model": "layers = [{ cross = 2 }]"},
     cells=lambda place, row: row.update(poison=0.25), then=poisoned, check=check_finite,
 )  # fmt: skip
 

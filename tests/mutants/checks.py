@@ -145,7 +145,7 @@ VERIFY = (
         "Verify accepts a NaN under the right digests.",
         _VERIFY + "snapshots.py",
         "not np.isfinite(array).all()",
-        "test_a_number_that_is_not_finite",
+        "test_a_payload_that_is_not_the_models",
     ),
 )
 

@@ -145,7 +145,7 @@ def test_off_goes_through_the_effective_job(setting: str) -> None:
     job = Job.parse(text, sets=[f'{setting}="off"'])
     other = Job.from_effective(job.effective())
     assert job.effective()["train"][setting.partition(".")[2]] == "off"
-    assert other.train == job.train and other.schema == job.schema and other.digest() == job.digest()
+    assert other.rounds == job.rounds and other.schema == job.schema and other.digest() == job.digest()
     assert job.digest() != Job.parse(text).digest()
 
 
@@ -173,7 +173,7 @@ def test_partitions() -> None:
     with pytest.raises(ValueError, match="too many partitions"):
         ring.begin(round=-1, learning_rate=0.1, positions=[(at, 0, 0) for at in range(most + 1)])
     state = TopicState("r", "id", most + 1, 1, {}, "delete", None)
-    assert _mistakes(TopicWish("records", "r", 4), state) == ["topic r: expected at most 4096 partitions, got 4097"]
+    assert _mistakes(TopicWish("records", "r", 4), state, "") == ["topic r: expected at most 4096 partitions, got 4097"]
 
 
 def table(numbers: int, classes: Any = None) -> Schema:

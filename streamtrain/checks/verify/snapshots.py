@@ -97,7 +97,7 @@ class _Pass:
             gathered.add(message.key, message.value)
         try:
             stored = gathered.stored(located, where)
-            model = self._model(manifest)
+            layout = self._model(manifest).layout.published(manifest.workers)
             for told, payload, groups in (
                 (manifest.model, stored.model, MODEL_GROUPS), (manifest.trainer, stored.trainer or b"", TRAINER_GROUPS)
             ):  # fmt: skip
@@ -108,7 +108,7 @@ class _Pass:
                     if not np.isfinite(array).all():
                         yield f"snapshot {manifest.version}: {name} holds a NaN or infinity"
                 yield from (f"{where}: snapshot {manifest.version}: {each}; the model cannot load it"
-                            for each in differences(model.layout, tensors, groups))  # fmt: skip
+                            for each in differences(layout, tensors, groups))  # fmt: skip
         except SnapshotError as error:
             yield str(error)
 

@@ -82,9 +82,9 @@ class _Feed:
                 file.check_unchanged()
                 self._put(partition, file, starts.get(partition, 0))
                 file.check_unchanged()
-        self._source.end()
-        if self._rejected:
+        if self._rejected:  # before the end, at which the process ends
             log.warning(f"dead letters, as no record can hold them: {self._rejected:,} rows")
+        self._source.end()
 
     def _report(self, row: Rejected) -> None:
         self._rejected += 1

@@ -478,7 +478,7 @@ def protobuf_bench(run: Run, sides: Callable[[], Sides]) -> Sides:
     return sides()
 
 
-LINES, TEXTS = 1_000, 16
+LINES, PACKS = 1_000, 16
 CSV: dict[str, dict[str, Any]] = {
     "28 numbers": {**{f"f{i}": {} for i in range(28)}, "late": {"role": "label"}},
     "13 numbers, 26 words": {
@@ -535,8 +535,8 @@ def by_pyarrow(columns: dict[str, Any], records: list[bytes]) -> Callable[[], in
 def csv(run: Run, name: str) -> Sides:
     """CSV into slots against pyarrow's reader on one thread. It reads each record of many lines by itself; of records
     of one line it gets all lines at once, as it was not made for them."""
-    columns, chance, rows = CSV[name], np.random.default_rng(3), LINES * TEXTS
-    schema, packs = Schema.from_columns(columns, BINARY), [csv_lines(columns, chance) for _ in range(TEXTS)]
+    columns, chance, rows = CSV[name], np.random.default_rng(3), LINES * PACKS
+    schema, packs = Schema.from_columns(columns, BINARY), [csv_lines(columns, chance) for _ in range(PACKS)]
     many, one = [b"".join(lines) for lines in packs], [line for lines in packs for line in lines]
     by_arrow = by_pyarrow(columns, many)
     assert by_arrow() == rows

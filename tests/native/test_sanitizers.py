@@ -92,7 +92,8 @@ def test_native_tests_pass_under_the_sanitizers(kafka, sanitized_python, sanitiz
     # a copy of the tests and of the sources some read: beside the checkout's own package that would be the one imported
     for folder in ("tests", "native", "docs", "examples"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
     # a JVM does not run under the preloaded library, so the shared broker is the one that is already there
     environment = {**sanitized_environment, "STREAMTRAIN_TEST_BOOTSTRAP": kafka.bootstrap}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)

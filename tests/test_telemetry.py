@@ -501,7 +501,7 @@ def asked(door: Door, path: str, headers: dict[str, str]) -> int:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    raw = [(name.encode(), value.encode()) for name, value in {"host": "127.0.0.1:1", **headers}.items()]
     scope = {"type": "http", "method": "POST", "path": path, "headers": raw, "client": ("127.0.0.1", 1)}
     asyncio.run(door(scope, receive, send))
     return int(sent[0]["status"])

@@ -27,7 +27,7 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 def foreign(host: str, origin: str | None, hosts: tuple[str, ...]) -> str:
     """Why a browser's page of another site may have asked; "" where it did not. `hosts`: names to be asked by, without
     a port; none: any."""
-    if hosts and host and (urlsplit(f"//{host}").hostname or "") not in hosts:
+    if hosts and (urlsplit(f"//{host}").hostname or "") not in hosts:
         return f"expected to be asked as one of {', '.join(hosts)}, got {host!r}; --host says where it listens"
     if origin is not None and urlsplit(origin).netloc != host:
         return f"expected a request of a page of {host}, got one of {origin}"

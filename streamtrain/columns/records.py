@@ -307,22 +307,24 @@ class Records:
 
 
 class RowRecords:
-    """A program's rows as records, read once and in order; `where` and `number` find a record's row among the rows."""
+    """A program's rows as records, read once and in order. `rows`: how many were read so far; `where` and `number` find
+    a record's row among them."""
 
-    def __init__(self, records: Records, rows: Any, rejecting: Rejecting | None = None) -> None:
+    def __init__(self, records: Records, given: Any, rejecting: Rejecting | None = None) -> None:
         """`rejecting`: counts and leaves out the rows that no record can hold, which are mistakes without it."""
-        self._made, self._rows, self._rejecting = records, rows, rejecting
+        self._records, self._given, self._rejecting = records, given, rejecting
+        self.rows = 0
         self._firsts = array("q")  # rows before each record
 
     def __iter__(self) -> Iterator[bytes]:
         return (record.value for record in self.records())
 
     def records(self) -> Iterator[Record]:
-        """UserMistake as Records.blocks(), and where `rejecting` counts too many."""
-        rows, rejecting = 0, self._rejecting
-        blocks = self._made.blocks(self._rows, key=None, own_keys=False, reject=rejecting is not None)
-        for each in chain.from_iterable(blocks):
-            first, rows = rows, rows + rows_of(each)
+        """Yields the records of all rows. Raises UserMistake for a row that cannot stand in a record: for the first, or
+        with `rejecting` where it counts too many."""
+        rejecting = self._rejecting
+        for each in chain.from_iterable(self._blocks()):
+            first, self.rows = self.rows, self.rows + rows_of(each)
             if isinstance(each, Rejected):
                 assert rejecting is not None
                 rejecting.leave_out(each)
@@ -334,13 +336,19 @@ class RowRecords:
         if rejecting is not None:
             rejecting.end()
 
+    def _blocks(self) -> Iterator[Iterable[Record | Rejected]]:
+        return self._of(self._given)
+
+    def _of(self, rows: Any) -> Iterator[Iterable[Record | Rejected]]:
+        return self._records.blocks(rows, key=None, own_keys=False, reject=self._rejecting is not None)
+
     @property
     def left_out(self) -> int:
         """How many rows no record could hold so far."""
         return 0 if self._rejecting is None else self._rejecting.found.rows
 
     def where(self, record: int, row: int) -> str:
-        """What people call a record's row, both from 0."""
+        """Names a record's row, both from 0, as people do."""
         return f"row {self.number(record, row)}"
 
     def number(self, record: int, row: int) -> int:

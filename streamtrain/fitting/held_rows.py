@@ -15,7 +15,7 @@ from streamtrain.job import Job
 
 
 def hold(job: Job, source: Any, what: str, rejecting: Rejecting | None = None) -> HeldRows:
-    """All rows of a source, or the paths of files, as a job's columns have them, in slots of so many.
+    """Reads all rows of a source, or of files by their paths, as a job's columns have them.
 
     Raises UserMistake, which begins with `what`, where there is none: an iterator may be used up; and for a row that
     cannot be used, or with `rejecting` where it counts too many of them.

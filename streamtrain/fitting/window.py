@@ -58,7 +58,7 @@ class FittedWindow(Fitted):
 
     @property
     def converged(self) -> bool:
-        """Whether a tolerance ended it."""
+        """True where a tolerance ended it."""
         return self.reason in ("gradient_tolerance", "value_tolerance")
 
     @property

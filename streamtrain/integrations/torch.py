@@ -93,8 +93,8 @@ def load_snapshot(module: nn.Module, snapshot: Snapshot, *, fold: bool = True, o
 
 
 def inputs(snapshot: Snapshot, rows: Any) -> Tensor:
-    """What the module is given of rows (as for LiveModel.predict): float32 [rows, width], standardised, embedded and
-    with transforms made.
+    """Returns the module's inputs for rows (as for LiveModel.predict): float32 [rows, width], standardised, embedded
+    and with transforms made.
 
     Raises UserMistake for a snapshot whose model is no PyTorch module, RecordError for a row that cannot be used.
     """
@@ -110,7 +110,7 @@ def inputs(snapshot: Snapshot, rows: Any) -> Tensor:
 
 
 class _Seen:
-    """A `Module` and its `Instance` that keep what they are given."""
+    """A `Module` and its `Instance` that keep what they are given to predict for; the rest of both is never called."""
 
     def __init__(self) -> None:
         self.found: list[Array] = []

@@ -61,6 +61,9 @@ def _ring(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     if train.prefetch_buffer is not None and train.prefetch_buffer < least:
         expected = f"at least two rounds: 2 x {train.workers} workers x {steps} steps = {least} slots"
         yield _mistake(gathered, ("train", "prefetch_buffer"), expected, train.prefetch_buffer)
+    if train.min_batch_rows is not None and train.min_batch_rows > train.update_rows:
+        expected = f"at most {train.update_rows:,}, the rows of a full-grown batch"
+        yield _mistake(gathered, ("train", "min_batch_rows"), expected, train.min_batch_rows)
     if train.update_rows > MOST_ROWS:
         expected = f"at most {MOST_ROWS:,} rows an update: accumulate x {train.batch_rows:,} of batch_rows"
         yield _mistake(gathered, ("train", "accumulate"), expected, train.accumulate)

@@ -20,7 +20,7 @@ _MB = 1_000_000
 
 
 class RoundSizes(NamedTuple):
-    """What "auto" means for one job."""
+    """The sizes of one job, with the numbers that "auto" means for it."""
 
     workers: int
     averaging_frequency: int  # steps per worker between two averagings
@@ -78,4 +78,4 @@ def round_sizes(train: Train, state_bytes: int, row_bytes: float) -> RoundSizes:
             frequency = max(1, min(frequency, train.prefetch_buffer // (2 * train.workers)))
     rows = max(1, min(megabytes, train.batch_rows)) if train.min_batch_rows is None else train.min_batch_rows
     ring = train.prefetch_buffer or max(MIN_RING_SLOTS, 3 * train.workers * frequency)
-    return RoundSizes(train.workers, frequency, min(rows, train.update_rows), ring)
+    return RoundSizes(train.workers, frequency, rows, ring)

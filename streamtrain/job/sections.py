@@ -348,7 +348,8 @@ class Publish(Section):
     """When snapshots are published and how many stay."""
 
     interval_s: Annotated[float, Duration(1)] = Field(
-        default=1.0, alias="interval", description="least time between two publications"
+        default=1.0, alias="interval",
+        description="time between two publications; after one that takes longer, as long again, at most 5s",
     )
     keep: int = Field(default=8, ge=2, le=10_000, description="newest snapshots kept in the topic")
     archive: Archive | None = Field(

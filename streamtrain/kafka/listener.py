@@ -29,7 +29,7 @@ def speaks_otherwise(bootstrap: str, protocol: str) -> str | None:
 
 
 def _asked(address: tuple[str, int]) -> tuple[bool, bool | None]:
-    """Whether it has TLS and SASL; OSError where there is no answer."""
+    """Returns (has TLS, has SASL). Raises OSError where there is no answer."""
     with socket.create_connection(address, _TIMEOUT_S) as plain, suppress(OSError, EOFError):
         if (has_sasl := _has_sasl(plain)) is not None:
             return False, has_sasl

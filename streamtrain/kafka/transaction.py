@@ -79,7 +79,7 @@ class Holding(Protocol):
         """The entry of the newest run."""
 
     def older_build_runs(self) -> bool:
-        """Whether the newest run is of another build and has not said that it ended."""
+        """Tells a newest run of another build that has not said that it ended."""
 
     def newest(self) -> Located | None:
         """The newest manifest; None where there is none, or none that can be read."""

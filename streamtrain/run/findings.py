@@ -149,7 +149,7 @@ def _topics(job: Job, admin: Admin, of_files: bool) -> Iterator[Finding]:
 
 
 def _durability(job: Job, admin: Admin) -> Iterator[Finding]:
-    """Where Kafka could keep records for longer, or on more disks, than it does."""
+    """Settings of Kafka by which records are kept too short a time, or on too few disks."""
     names = [str(job.topic(key).name) for key in ("records", "snapshots")]
     brokers = admin.broker_count()
     for state in admin.describe(names).values():
@@ -206,7 +206,8 @@ def _sizes(job: Job) -> Iterator[Finding]:
     most = f"{train.update_rows} rows"
     least = job.rounds.min_batch_rows
     grown = most if growth is None else f"{least} to {most}, a row more every {growth:,}"
-    text = f"batches of {grown}; {TOLD_ROWS:,} rows make {job.rounds.updates(TOLD_ROWS, train):,} updates"
+    text = f"batches of {grown}, {job.rounds.averaging_frequency} of each worker in a round"
+    text += f"; {TOLD_ROWS:,} rows make {job.rounds.updates(TOLD_ROWS, train):,} updates"
     yield Finding("updates", "ok", text)
     snapshot_bytes = job.state_bytes
     first, later = largest_rates(train, job.rounds, snapshot_bytes)

@@ -89,7 +89,7 @@ class Start:
         return Found(lineage, first=False)
 
     def _next_step(self) -> str:
-        """What keeps the model where the newest snapshot cannot be gone on from: an older one."""
+        """Names the way that keeps the model where the newest snapshot cannot be gone on from: an older one."""
         try:
             newest = self._snapshots.newest_manifest()
         except StreamtrainError:

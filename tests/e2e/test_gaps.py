@@ -324,20 +324,19 @@ def test_records_that_were_compacted_are_counted_and_not_replayable(kafka: Any, 
     assert "cleanup.policy is compact" in job.here("check").stdout
     written = 0
 
-    def write() -> None:
+    def write(count: int) -> None:
         nonlocal written
-        job.produce_messages({"value": msgpack.packb(row), "key": str(at % 40)} for at, row in enumerate(rows(200)))
-        written += 200
+        job.produce_messages({"value": msgpack.packb(row), "key": str(at % 40)} for at, row in enumerate(rows(count)))
+        written += count
 
     for _ in range(3):
-        write()
+        write(200)
         rows_after(job.path)
     trained_rows = written
     job.check(trained=trained_rows)
 
     def compacted() -> bool:
-        write()  # a segment is closed by what comes after it
-        time.sleep(0.5)  # what is written meanwhile is not to keep the cleaner busy
+        write(40)  # a segment is closed by what comes after it
         return sum(each.offset < trained_rows for each in job.messages()) < trained_rows / 2
 
     wait_for(compacted, 400)

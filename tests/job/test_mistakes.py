@@ -127,6 +127,8 @@ learning_rate = 3e-3 -> beta1 = 1
     dense?
 [ { dense = 64, activation = "relu" } ] -> [ 64 ]
     :18: model.layers[0]: expected a table, got 64
+averaging_frequency = 4 -> min_batch_rows = 300
+    :28: train.min_batch_rows: expected at most 256, the rows of a full-grown batch, got 300
 missing = "skip" -> classes = [0.5, 1]
     :15: columns.late.classes: expected an array of texts or of booleans or of whole numbers or a whole number, got
     [0.5, 1]

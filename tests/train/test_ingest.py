@@ -87,7 +87,7 @@ def test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age() -> None:
     assert set(batch_sizes(64)) == {ROWS}   # without growth every batch fills its slot
 
 
-@over(("growth", "rows", "least"), [(10, 400, 1), (50, 77, 1), (10, 400, 5), (10, 400, 500), (None, 400, 1)])
+@over(("growth", "rows", "least"), [(10, 400, 1), (50, 77, 1), (10, 400, 5), (10, 400, ROWS), (None, 400, 1)])
 def test_the_updates_a_job_tells_are_those_the_filler_makes(growth: int | None, rows: int, least: int) -> None:
     train = Train.model_validate({"batch_rows": ROWS, "batch_growth": growth or "off", "min_batch_rows": least})
     sizes = batch_sizes(rows, growth or 0, min_rows=least)   # but for one that is still open

@@ -48,7 +48,7 @@ class Options(Standardized):
 
     @property
     def has_values(self) -> bool:
-        """Whether its classes are whole numbers or booleans, and no texts."""
+        """True where its classes are whole numbers or booleans, and no texts."""
         return not (isinstance(self.classes, list) and any(isinstance(each, str) for each in self.classes))
 
     @property

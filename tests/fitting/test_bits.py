@@ -31,15 +31,21 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "clipped": {"name": "adam", "learning_rate": 0.01, "clip_norm": 1.0},
     "sparse": {"name": "ftrl", "learning_rate": 0.1},
 }
+# what changes a single worker's mean after the fold, so that the next round begins from another state than its own
+CHANGED: dict[str, dict[str, dict[str, Any]]] = {
+    "outer": {"train": {"averaging": {"name": "outer_nesterov"}}},
+    "evicting": {"columns": {"colour": {"kind": "category", "vocabulary": {"capacity": 2}, "embed": 4}}},
+}
 RUNS = [
     *((label, "plain", "clipped", workers) for label in LABELS for workers in (1, 2, 4)),
     ("two", "normed", "clipped", 2),
     ("two", "plain", "sparse", 2),
+    *(("two", "plain", changed, 1) for changed in CHANGED),
 ]
 
 
 def tables(label: str, network: str, optimizer: str, workers: int) -> dict[str, Any]:
-    return {
+    made: dict[str, Any] = {
         "columns": {
             "a": {"kind": "number", "standardize": True},
             "b": {"kind": "number"},
@@ -48,9 +54,12 @@ def tables(label: str, network: str, optimizer: str, workers: int) -> dict[str, 
             "y": {"role": "label", **LABELS[label]["role"]},
         },
         "model": {"layers": NETWORKS[network], "loss": LABELS[label]["loss"]},
-        "optimizer": OPTIMIZERS[optimizer],
+        "optimizer": OPTIMIZERS.get(optimizer, OPTIMIZERS["clipped"]),
         "train": {"batch_rows": 32, "averaging_frequency": 2, "workers": workers, "seed": 7},
     }
+    for section, settings in CHANGED.get(optimizer, {}).items():
+        made[section] |= settings
+    return made
 
 
 def records(label: str) -> Iterator[dict[str, Any]]:

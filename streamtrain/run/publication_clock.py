@@ -22,7 +22,7 @@ class PublicationClock:
         self._closes_rounds = closes_rounds
         self._interval_ns = int(interval_s * 1e9)
         self._patience_ns = int(min(interval_s, _PATIENCE_S) * 1e9)
-        self._begun_ns = 0
+        self._begun_ns = self._next_ns = 0
         self._set(time.monotonic_ns() + self._interval_ns)
 
     def _set(self, due_ns: int) -> None:
@@ -31,18 +31,19 @@ class PublicationClock:
             self._ring.publication_due(due_ns)  # ingest closes its round by its own clock
 
     def begun(self) -> None:
-        """A publication begins: the next is due an interval later."""
+        """A publication begins: until it has ended, none is due, and no round is closed for one."""
         now_ns = self._begun_ns = time.monotonic_ns()
         in_time = 0 <= now_ns - self._due_ns <= _LATE * self._interval_ns
-        self._set((self._due_ns if in_time else now_ns) + self._interval_ns)
+        self._next_ns = (self._due_ns if in_time else now_ns) + self._interval_ns
+        if self._closes_rounds:
+            self._ring.publication_due(0)
 
     def ended(self) -> None:
-        """A publication has ended. One that took longer than the interval is followed by a rest of the same length: a
-        large model spends at most half of its time on publications."""
+        """A publication has ended: the next is due an interval after its begin. One that took longer than the interval
+        is followed by a rest of the same length: a large model spends at most half of its time on publications."""
         now_ns = time.monotonic_ns()
         took_ns = now_ns - self._begun_ns
-        if took_ns > self._interval_ns:
-            self._set(now_ns + min(took_ns, int(_REST_S * 1e9)))
+        self._set(self._next_ns if took_ns <= self._interval_ns else now_ns + min(took_ns, int(_REST_S * 1e9)))
 
     @property
     def left_s(self) -> float:

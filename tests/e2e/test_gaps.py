@@ -316,12 +316,6 @@ def test_killed_processes_cost_no_row(kafka: Any, tmp_path: Path) -> None:
 @pytest.mark.full
 def test_records_that_were_compacted_are_counted_and_not_replayable(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1)
-    policy = {"cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01"}
-    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in policy.items()]
-    changed = ConfigResource(ResourceType.TOPIC, job.records, incremental_configs=entries)
-    client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.incremental_alter_configs([changed])[changed].result(60)
-    assert "cleanup.policy is compact" in job.here("check").stdout
     written = 0
 
     def write(count: int) -> None:
@@ -334,6 +328,12 @@ def test_records_that_were_compacted_are_counted_and_not_replayable(kafka: Any, 
         rows_after(job.path)
     trained_rows = written
     job.check(trained=trained_rows)
+    policy = {"cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01"}
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in policy.items()]
+    changed = ConfigResource(ResourceType.TOPIC, job.records, incremental_configs=entries)
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.incremental_alter_configs([changed])[changed].result(60)
+    assert "cleanup.policy is compact" in job.here("check").stdout
 
     def compacted() -> bool:
         write(40)  # a segment is closed by what comes after it

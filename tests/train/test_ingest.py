@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -434,13 +435,18 @@ def test_what_opening_or_reading_raises_comes_through() -> None:
             filler_of(ArenaRun(), open_).fill(0, ranges[:1].tobytes())
 
 
-def test_a_publication_longer_than_the_interval_is_followed_by_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_publication_closes_one_round_and_one_longer_than_the_interval_is_followed_by_a_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now_ns = 0
+    due_s: list[float] = []
+    ring: Any = SimpleNamespace(publication_due=lambda due_ns: due_s.append(due_ns / 1e9))
     monkeypatch.setattr("time.monotonic_ns", lambda: now_ns)
-    clock = PublicationClock(Stream().ring, 1.0, closes_rounds=True)
+    clock = PublicationClock(ring, 1.0, closes_rounds=True)
     for took_s, left_s in (0.4, 0.6), (2.5, 2.5), (60, 5):
         clock.begun()
         now_ns += int(took_s * 1e9)
         clock.ended()
         assert clock.left_s == pytest.approx(left_s)
         now_ns += int(left_s * 1e9)
+    assert due_s == pytest.approx([1, 0, 1, 0, 6, 0, 71])  # ingest closes one round for each that is not 0

@@ -32,9 +32,9 @@ def summary(scores: Mapping[str, Array]) -> Figures:
     predicting clicks on ads, 2014); binary: average_precision, precision, recall, f1, calibration, calibration_error;
     regression: r2; classes: top_5_accuracy, top_10_accuracy and top_100_accuracy where there are more, macro_precision,
     macro_recall and macro_f1 of up to 64; of these and of binary confusion_matrix, the weight of rows by label and
-    predicted class. `loss` is what is minimised and `constant_loss` that of the constant prediction, in a
-    standardised label's deviations; of classes they are there where they are not the log loss. What has no value, as r2
-    of equal labels, is left out.
+    predicted class. `loss` is what is minimised and `constant_loss` that of the constant prediction, in
+    the label's unit also where it is standardised (a squared error in its square); of classes they are there where they
+    are not the log loss. What has no value, as r2 of equal labels, is left out.
 
     All are weighted; `rows` and `weight` are those they are of, rows of weight 0 left out. Without any weight only
     these two are there.
@@ -42,8 +42,8 @@ def summary(scores: Mapping[str, Array]) -> Figures:
     gradient_norm is the mean norm of the updates' gradients before they were clipped; there where it is clipped by
     norm.
 
-    Of a model of several heads rows, weight and loss, the weighted sum of theirs; and each head's, "late.log_loss",
-    over the rows that have its label.
+    Of a model of several heads rows, weight and loss, the weighted sum of theirs, standardised labels in deviations;
+    and each head's, "late.log_loss", over the rows that have its label.
     """
     heads = dict.fromkeys(head for head, _ in map(_parts, scores) if head)
     found = _of_heads(scores, heads) if heads else _figures(scores)

@@ -91,7 +91,7 @@ class Objective:
         loss = 0.0
         for slot in self._slots:
             self._plan.objective(slot.ctypes.data)
-            loss += self._plan.step.loss_sum
+            loss += self._plan.step.objective_sum
         loss /= self._weight
         gradient = np.concatenate([part.total for part in self._parts]) / self._weight
         for part in self._parts:

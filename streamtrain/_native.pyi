@@ -135,6 +135,7 @@ class StepBlock:
     rows: int
     learning_rate: float
     loss_sum: float
+    objective_sum: float
     weight_sum: float
     active_rows: int
     gradient_norm: float

@@ -19,9 +19,11 @@ def scale_of_label(builder: Builder, shape: InputShape, label: Ref, weight: Ref)
     return builder.constant("label.mean", [0.0], "f32"), builder.constant("label.scale", [1.0], "f32")
 
 
-def build_number(builder: Builder, shape: InputShape, z: Value, op: str, *settings: float) -> tuple[Ref, Ref]:
-    """A loss whose op takes `settings` behind the rows. The constant prediction is the mean label of the rows before
-    each row, and its loss what the op gives for that."""
+def build_number(
+    builder: Builder, shape: InputShape, z: Value, op: str, *settings: float, degree: int = 2
+) -> tuple[Ref, Ref]:
+    """A loss whose op takes `settings` behind the rows, and which grows with the label's unit to the power of `degree`.
+    The constant prediction is the mean label of the rows before each row, and its loss what the op gives for that."""
     rows = builder.rows
     label, weight = builder.slot("label", label_dtype("number"), 1), builder.slot("weight", "f32", 1)
     p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
@@ -40,7 +42,7 @@ def build_number(builder: Builder, shape: InputShape, z: Value, op: str, *settin
         builder.call(op, rows, *settings, constant_z, *to_label, spare, constant_loss, constant_p)
         builder.call(op, rows, *settings, z.ref, *to_label, dz, loss, p)
         builder.call(
-            "score_number", rows, p, loss, constant, constant_loss, label, weight, builder.step, share, errors,
-            rows_block(builder),
+            "score_number", rows, degree, scale, p, loss, constant, constant_loss, label, weight, builder.step, share,
+            errors, rows_block(builder),
         )
     return dz, p

@@ -22,4 +22,4 @@ def outputs(shape: InputShape) -> int:
 
 def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
-    return build_number(builder, shape, z, "mean_absolute_error")
+    return build_number(builder, shape, z, "mean_absolute_error", degree=1)

@@ -44,8 +44,9 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
         builder.call("running_rate", rows, label, weight, base, share, constant, constant_z)
         builder.call("poisson", rows, constant_z, label, weight, builder.step, spare, constant_loss, constant_p)
         builder.call("poisson", rows, z.ref, label, weight, builder.step, dz, loss, p)
+        scale = builder.constant("label.scale", [1.0], "f32")
         builder.call(
-            "score_number", rows, p, loss, constant, constant_loss, label, weight, builder.step, share, errors,
-            rows_block(builder),
+            "score_number", rows, 0, scale, p, loss, constant, constant_loss, label, weight, builder.step, share,
+            errors, rows_block(builder),
         )
     return dz, p

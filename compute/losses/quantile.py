@@ -24,4 +24,4 @@ def outputs(shape: InputShape) -> int:
 
 def build(builder: Builder, shape: InputShape, z: Value, at: float) -> tuple[Ref, Ref]:
     """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
-    return build_number(builder, shape, z, "quantile", at)
+    return build_number(builder, shape, z, "quantile", at, degree=1)

@@ -33,7 +33,7 @@ def weight_i32(rows: int, label: Array, weight: Array, own: Array) -> None:
 
 
 def begin(head: Any) -> None:
-    head.loss_sum = head.weight_sum = 0.0
+    head.loss_sum = head.objective_sum = head.weight_sum = 0.0
     head.active_rows = head.not_finite = 0
 
 
@@ -43,7 +43,8 @@ def gradient(n: int, weight: float, head: Any, step: Any, dz: Array) -> None:
 
 
 def end(weight: float, head: Any, step: Any) -> None:
-    step.loss_sum += float(np.float32(weight)) * head.loss_sum
+    step.objective_sum += float(np.float32(weight)) * head.objective_sum
+    step.loss_sum = step.objective_sum
     step.not_finite |= head.not_finite
 
 
@@ -65,8 +66,8 @@ def example_i32(rng: np.random.Generator, n: int) -> dict[str, Any]:
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     """Of a head that has none of the rows, where there are few."""
     weight = weights(rng, n)
-    head = step(np.where(rng.random(n) < 0.5, weight, 0).astype(np.float32), loss_sum=3.5, not_finite=n % 2)
-    return {"rows": n, "n": n, "weight": 0.3, "head": head, "step": step(weight, loss_sum=1.25),
+    head = step(np.where(rng.random(n) < 0.5, weight, 0).astype(np.float32), objective_sum=3.5, not_finite=n % 2)
+    return {"rows": n, "n": n, "weight": 0.3, "head": head, "step": step(weight, objective_sum=1.25),
             "dz": rng.normal(0, 2, n)}  # fmt: skip
 
 

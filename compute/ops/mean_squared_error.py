@@ -6,21 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops._batch import share, step, weights
-from streamtrain.compute.spec import Array, Op, given, out, size, step_read
+from streamtrain.compute.ops._number import number_op
+from streamtrain.compute.spec import Array, Op, given, out, size
 
 HELP = "loss, gradient and prediction of a number"
+VALUES = ("f32", "n")
 
 
-def reference(
-    rows: int, z: Array, label: Array, weight: Array, mean: Array, scale: Array, step: Any, dz: Array, loss: Array,
-    p: Array,
-) -> None:
-    counts = weight > 0
-    error = z - (label - mean[0]) * scale[0]
-    p[:] = z / scale[0] + mean[0]
-    loss[:] = np.where(counts, error * error, 0)
-    dz[:] = np.where(counts, 2 * weight * share(step) * error, 0)
+def at(error: Array) -> tuple[Array, Array]:
+    return error * error, 2 * error
 
 
 def undo(n: int, z: Array, mean: Array, scale: Array, p: Array) -> None:
@@ -28,24 +22,14 @@ def undo(n: int, z: Array, mean: Array, scale: Array, p: Array) -> None:
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    weight = weights(rng, n)
-    return {
-        "rows": n, "n": n, "z": rng.normal(size=n), "label": rng.normal(40, 10, n), "weight": weight, "mean": [41.0],
-        "scale": [0.1], "step": step(weight),
-    }
+    return {"n": n, "z": rng.normal(size=n), "mean": [41.0], "scale": [0.1]}
 
 
-ROWS = ("f32", "rows")
 OPS = (
-    Op(
-        "mean_squared_error",
-        (size("rows"), given("z", *ROWS), given("label", *ROWS), given("weight", *ROWS), given("mean", "f32", 1),
-         given("scale", "f32", 1), step_read(), out("dz", *ROWS), out("loss", *ROWS), out("p", *ROWS)),
-        reference, example, each=("rows",), tiles="rows",
-    ),
+    number_op("mean_squared_error", at),
     Op(
         "unstandardize",
-        (size("n"), given("z", "f32", "n"), given("mean", "f32", 1), given("scale", "f32", 1), out("p", "f32", "n")),
+        (size("n"), given("z", *VALUES), given("mean", "f32", 1), given("scale", "f32", 1), out("p", *VALUES)),
         undo, example, each=("n",), tiles="rows",
     ),
 )

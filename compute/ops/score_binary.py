@@ -52,7 +52,7 @@ def reference(
     bins, x = place(q)
     for power in range(MOMENTS):
         np.add.at(histogram[..., power], (y, bins), w * x.astype(np.float64) ** power)
-    step.loss_sum = total
+    step.loss_sum = step.objective_sum = total
     step.not_finite |= int(not np.isfinite(total))
 
 

@@ -25,7 +25,7 @@ def reference(
     share_loss += [total, w.sum(), constant_loss, 0]
     hits += [(w * (rank[counts] == 0)).sum(), constant_right]
     count += step.active_rows
-    step.loss_sum = total
+    step.loss_sum = step.objective_sum = total
     step.not_finite |= int(not np.isfinite(total))
 
 

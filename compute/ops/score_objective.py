@@ -19,7 +19,7 @@ def reference(
     w = weight[counts].astype(np.float64)
     total, of_constant = (float((w * each[counts]).sum()) for each in (loss, constant_loss))
     objective += [total, of_constant]
-    step.loss_sum = total
+    step.loss_sum = step.objective_sum = total
     step.not_finite |= int(not np.isfinite(total))
 
 

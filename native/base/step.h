@@ -5,13 +5,13 @@
 namespace st {
 
 struct alignas(64) StepBlock {
-    i64 rows;                 // valid rows of the batch; rows behind them are zero with weight 0
+    i32 rows;                 // valid rows of the batch; rows behind them are zero with weight 0
+    i32 active_rows;          // of a weight above 0; written by the step, as all below but the last two
     f32 learning_rate;        // of this step
-    // written by the step
     i32 not_finite;           // 1 if loss, parameters or optimizer state are not finite after the step
-    f64 loss_sum;             // sum of weight x loss over the batch, before the update
+    f64 loss_sum;             // sum of weight x loss over the batch, before the update, in the label's unit
+    f64 objective_sum;        // the same as it is minimised: of a standardised label in its deviations
     f64 weight_sum;
-    i64 active_rows;          // of a weight above 0
     f64 gradient_norm;        // before it is clipped by norm; 0 where it is not, not finite where the gradient is not
     u64 random;               // the key of this step's random numbers, see train/step_filler.h
     i64 number;               // of the lineage's steps that change parameters, from 1

@@ -107,6 +107,7 @@ void bind_step(nb::module_ &m) {
         .def_rw("rows", &StepBlock::rows)
         .def_rw("learning_rate", &StepBlock::learning_rate)
         .def_rw("loss_sum", &StepBlock::loss_sum)
+        .def_rw("objective_sum", &StepBlock::objective_sum)
         .def_rw("weight_sum", &StepBlock::weight_sum)
         .def_rw("active_rows", &StepBlock::active_rows)
         .def_rw("gradient_norm", &StepBlock::gradient_norm)

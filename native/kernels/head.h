@@ -17,7 +17,7 @@ ST_EXPORT(head_weight_i32)
 // Nothing of the batch is known yet.
 ST_KERNEL void head_begin(StepBlock *head) {
     ST_FOR(once, 1) {
-        head->loss_sum = head->weight_sum = 0;
+        head->loss_sum = head->objective_sum = head->weight_sum = 0;
         head->active_rows = 0;
         head->not_finite = 0;
     }
@@ -32,10 +32,11 @@ ST_KERNEL void head_gradient(i64 n, f32 weight, const StepBlock *head, const Ste
 }
 ST_EXPORT(head_gradient)
 
-// The head's weighted loss onto that of the batch.
+// The head's weighted loss, as it is minimised, onto that of the batch: labels may be in several units.
 ST_KERNEL void head_end(f32 weight, const StepBlock *head, StepBlock *step) {
     ST_FOR(once, 1) {
-        step->loss_sum += f64(weight) * head->loss_sum;
+        step->objective_sum += f64(weight) * head->objective_sum;
+        step->loss_sum = step->objective_sum;
         step->not_finite |= head->not_finite;
     }
 }

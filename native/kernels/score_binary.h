@@ -54,7 +54,7 @@ ST_KERNEL void score_binary(i64 rows, const f32 *z_r, const f32 *loss_r, const f
             hits_2[0] += right;
             hits_2[1] += constant.right;
             rows_1[0] += step->active_rows;
-            step->loss_sum = loss;
+            step->loss_sum = step->objective_sum = loss;
             step->not_finite |= not_finite(loss);
         }
         add_moments_in_order(

@@ -19,7 +19,7 @@ ST_KERNEL void score_classes(i64 rows, i64 classes, const i32 *rank_r, const f32
             hits_2[0] += right;
             hits_2[1] += constant.right;
             rows_1[0] += step->active_rows;
-            step->loss_sum = loss;
+            step->loss_sum = step->objective_sum = loss;
             step->not_finite |= not_finite(loss);
         }
     }

@@ -13,7 +13,7 @@ ST_KERNEL void score_objective(i64 rows, const f32 *loss_r, const f32 *constant_
         ST_FIRST_LANE {
             objective_2[0] += loss;
             objective_2[1] += constant_loss;
-            step->loss_sum = loss;
+            step->loss_sum = step->objective_sum = loss;
             step->not_finite |= not_finite(loss);
         }
     }

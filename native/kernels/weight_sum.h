@@ -12,7 +12,7 @@ ST_KERNEL void weight_sum(i64 rows, const f32 *weight_r, StepBlock *step) {
         });
         ST_FIRST_LANE {
             step->weight_sum = totals[0];
-            step->active_rows = static_cast<i64>(totals[1]);
+            step->active_rows = static_cast<i32>(totals[1]);
         }
     }
 }

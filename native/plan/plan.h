@@ -40,9 +40,9 @@ constexpr bool goes_on(Phase phase) {
 
 // Before a phase runs: nothing is known of its batch.
 inline void begin_step(StepBlock &step, Phase phase, i64 rows) {
-    step.rows = rows;
+    step.rows = static_cast<i32>(rows);
     if (phase == Phase::predict || goes_on(phase)) return;
-    step.loss_sum = step.weight_sum = 0;
+    step.loss_sum = step.objective_sum = step.weight_sum = 0;
     step.gradient_norm = 0;
     step.not_finite = 0;
     step.active_rows = 0;

@@ -14,10 +14,10 @@ class StepFiller {
     // `slot` is the `in_round`-th of the round; `optimizer_step` counts those of the lineage from 1. Random numbers go
     // by seed, round and place in it, and so by worker and step: not by who trains them, or when.
     void fill(StepBlock &step, i64 slot, i64 round, i64 in_round, i64 optimizer_step, f32 rate) const {
-        step.rows = end_.rows_of(slot);
+        step.rows = static_cast<i32>(end_.rows_of(slot));
         step.learning_rate = rate;
         step.number = optimizer_step;
-        step.loss_sum = step.weight_sum = 0;
+        step.loss_sum = step.objective_sum = step.weight_sum = 0;
         step.not_finite = 0;
         const Philox key = philox(end_.seed(), static_cast<u64>(round), STEPS | static_cast<u64>(in_round));
         step.random = u64{key.word[1]} << 32 | key.word[0];

@@ -69,6 +69,7 @@ ALLOWED = {
         "json, msgpack, packed": "the formats whose columns have paths, with their libraries",
     },
     "tests/compute": {
+        "mean_squared_error, mean_absolute_error, huber, quantile": "losses whose unit the test knows",
         "binary_cross_entropy, focal, hinge, huber, log_cosh, mean_absolute_error, mean_squared_error, "
         "poisson, quantile, softmax_cross_entropy": "the losses there were before heads, with their digests",
         "cpu, reference": "what is computed, and its meaning",

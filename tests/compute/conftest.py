@@ -185,7 +185,7 @@ class Rig:
         step.learning_rate = learning_rate
         step.number = self.steps
         plan.train(self.address)
-        return step.loss_sum / step.weight_sum if step.weight_sum else 0.0
+        return step.objective_sum / step.weight_sum if step.weight_sum else 0.0
 
     def train(self, steps: int = 3, refills: bool = False, plan: Any = None, **options: Any) -> Any:
         """Steps of one batch, or of a fresh one each, by a plan with these options; returns the plan."""

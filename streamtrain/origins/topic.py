@@ -20,6 +20,17 @@ log = get_logger(__name__)
 _MOST_TOLD = 4  # partitions of a topic in an error's text
 
 
+def warn_of_open_transaction(admin: Admin, topic: str, partitions: int) -> None:
+    """Logs how many offsets a run up to the topic's end leaves out, where there are such: they may hold committed
+    records."""
+    behind = dict(enumerate(admin.behind_open_transaction(topic, partitions)))
+    if told := ", ".join(f"{count:,} in partition {at}" for at, count in behind.items() if count):
+        log.warning(
+            f"{topic}: an open transaction hides offsets ({told}); this run ends before them, and a later one reads "
+            "them when the transaction is committed or aborted (kafka-transactions.sh find-hanging)"
+        )
+
+
 class TopicOrigin:
     """An `Origin`."""
 
@@ -36,7 +47,7 @@ class TopicOrigin:
         _, partitions = records_topic(self._admin, self._topic)
         ends = enumerate(self._admin.last_stable(self._topic, partitions)) if until_end else ()
         if until_end:
-            self._warn_of_open_transaction(partitions)
+            warn_of_open_transaction(self._admin, self._topic, partitions)
         config = {
             "kafka": dict(self._consumer),
             "topic": self._topic,
@@ -47,14 +58,6 @@ class TopicOrigin:
             "end_offsets": [[partition, offset] for partition, offset in ends],
         }
         return Intake("ingest", config, partitions)
-
-    def _warn_of_open_transaction(self, partitions: int) -> None:
-        behind = dict(enumerate(self._admin.behind_open_transaction(self._topic, partitions)))
-        if told := ", ".join(f"{count:,} in partition {at}" for at, count in behind.items() if count):
-            log.warning(
-                f"{self._topic}: an open transaction hides offsets ({told}); this run ends before them, and a later "
-                "one reads them when the transaction is committed or aborted (kafka-transactions.sh find-hanging)"
-            )
 
     def begin(self) -> tuple[Positions, Gaps]:
         topic_id, partitions = records_topic(self._admin, self._topic)

@@ -125,11 +125,17 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path, caplog: pytest.Lo
         hanging = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": job.name})
         hanging.init_transactions(60)
         hanging.begin_transaction()
-        hanging.produce(job.records, b"", partition=0)
+        requests = str(job.job.topic("requests").name)
+        for topic in (job.records, requests):
+            hanging.produce(topic, b"", partition=0)
         assert hanging.flush(60) == 0
         job.produce(300, seed=2)
         assert threaded.rows_after(job.path) == 2700
         assert "an open transaction hides offsets (101 in partition 0); this run ends before them" in caplog.text
+        job.produce_messages([{"value": b"\xc1", "partition": 0}], requests)
+        predicted = job.here("predict", "--until-end", "--json")
+        assert json.loads(predicted.stdout)["requests"] == 0, predicted.stderr
+        assert f"{requests}: an open transaction hides offsets (2 in partition 0)" in caplog.text
         hidden = standing.look()
         assert (hidden["lag"], hidden["behind_open_transaction"]) == (0, 101) and "101 offsets behind" in screen(hidden)
         meters = metrics.of_trainer("127.0.0.1", 0, job.job)

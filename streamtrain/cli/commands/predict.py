@@ -16,6 +16,7 @@ from streamtrain.cli.snapshot_named import option, version_of
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
+from streamtrain.origins.topic import warn_of_open_transaction
 from streamtrain.run.roles import predictor
 from streamtrain.telemetry.tracing import wanted
 
@@ -44,10 +45,13 @@ def predict(
     """
     found = session.connected_job(job)
     config = predictor.Config.of(found, version_of(found, snapshot), until_end, wanted(os.environ))
-    there = session.admin(found).topic_ids([config.requests, config.predictions])
+    admin = session.admin(found)
+    there = admin.topic_ids([config.requests, config.predictions])
     missing = [name for name, topic_id in there.items() if topic_id is None]
     if missing:
         raise UserMistake(f"{', '.join(missing)}: not in Kafka; make them with `streamtrain topics create {job}`")
+    if until_end and (requests := admin.ends([config.requests])[config.requests]) is not None:
+        warn_of_open_transaction(admin, config.requests, len(requests.ends))
     with ExitStack() as opened:
         listeners: list[Callable[[dict[str, int]], None]] = [_View()]
         if metrics_port is not None:

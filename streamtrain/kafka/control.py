@@ -15,12 +15,13 @@ from streamtrain.topics.control import TOPIC, Control, RunEntry
 
 
 class ControlTopic:
-    """The control topic `name`. Opens one consumer that joins no group; one thread at a time."""
+    """The control topic `name`. Opens one consumer that joins no group, unless `clients` has one; one thread at a
+    time."""
 
-    def __init__(self, kafka: Mapping[str, object], name: str) -> None:
+    def __init__(self, kafka: Mapping[str, object], name: str, clients: Renewing[KafkaConsumer] | None = None) -> None:
         self.name = name
         self._bootstrap = str(kafka["bootstrap.servers"])
-        self._clients = Renewing(lambda: KafkaConsumer.open(Purpose.READ, kafka))
+        self._clients = clients or Renewing(lambda: KafkaConsumer.open(Purpose.READ, kafka))
         self._seen = Control()
         self._next = 0
 

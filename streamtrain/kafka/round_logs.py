@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from types import TracebackType
-from typing import Self
 
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import KafkaConsumer, Message
@@ -42,9 +40,7 @@ def some_round_logs(kafka: Mapping[str, object], topic: str, most: int) -> Itera
             yield from islice(_whole(read(consumer, topic, 0, begin, min(before, begin + _AT_ONCE))), 1)
 
 
-def round_logs_from(
-    kafka: Mapping[str, object], topic: str, is_late: Callable[[RoundLog], bool]
-) -> Iterator[RoundLog]:
+def round_logs_from(kafka: Mapping[str, object], topic: str, is_late: Callable[[RoundLog], bool]) -> Iterator[RoundLog]:
     """The logs, whole and in order, from the first on for which `is_late` holds, which is asked of single parts: it has
     to hold for all after the first.
 
@@ -97,24 +93,16 @@ def _joined(topic: str, messages: Iterable[Message]) -> Iterator[RoundLog]:
 
 
 class RoundLogTail:
-    """The newest round logs of a topic, then those that have been added since the last look; one thread at a time."""
+    """The newest round logs of a topic, then those that have been added since the last look; one thread at a time.
 
-    def __init__(self, kafka: Mapping[str, object], topic: str, messages: int) -> None:
-        self._clients = Renewing(lambda: KafkaConsumer.open(Purpose.READ, kafka))
+    Reads with a consumer of `clients`.
+    """
+
+    def __init__(self, topic: str, messages: int, clients: Renewing[KafkaConsumer]) -> None:
+        self._clients = clients
         self._topic = topic
         self._messages = messages  # looked at first
         self._next = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._clients.close()
 
     def look(self) -> list[RoundLog]:
         """Raises KafkaUnreachable when no broker answers, CheckFailed for what is no round log."""

@@ -37,7 +37,8 @@ _WIDER_LOOKS = 2  # for chunks, when an aborted transaction of another producer 
 
 
 class SnapshotTopic:
-    """The snapshots topic of one job. Opens one consumer that joins no group; one thread at a time.
+    """The snapshots topic of one job. Opens one consumer that joins no group, unless `clients` has one; one thread at
+    a time.
 
     `on_error` hears what librdkafka reports beside its answers (all brokers down …), as code and text, while poll() is
     called; without it that is logged. Raises KafkaUnreachable when no broker answers within 10 s, SnapshotError for a
@@ -51,13 +52,14 @@ class SnapshotTopic:
         kafka: Mapping[str, object] | None = None,
         on_error: Callable[[int, str], None] | None = None,
         purpose: Purpose = Purpose.FOLLOW,
+        clients: Renewing[KafkaConsumer] | None = None,
     ) -> None:
         self.job = job
         self.bootstrap = bootstrap
         self.name = snapshots.TOPIC.name(job)
         self._kafka = {**(kafka or {}), "bootstrap.servers": bootstrap}
         self._on_error = on_error
-        self._clients = Renewing(lambda: KafkaConsumer.open(purpose, self._kafka, _GROUP))
+        self._clients = clients or Renewing(lambda: KafkaConsumer.open(purpose, self._kafka, _GROUP))
 
     def __enter__(self) -> Self:
         return self

@@ -43,6 +43,8 @@ class Held:
 class Examining:
     """Of a job that is followed, until close(). What can be read here may be read by any thread."""
 
+    stays = False
+
     def __init__(self, following: Following) -> None:
         self.error = ""
         self.held: tuple[Held, ...] = ()  # newest first

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 MOST_POINTS = 8_000  # of each kind; beyond, every other of the older half goes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """Figures at a time (Unix, ms). `rows`: learned in total by then; -1 where that is not known."""
 
@@ -32,14 +32,23 @@ class Points:
         self._next = 0
         self.sampled = False  # some are left out
 
+    def keep(self, most: int) -> None:
+        """Holds so many at most from now on; thins what there is until it fits."""
+        with self._lock:
+            self._most = most
+            while len(self._points) > most:
+                self._thin(len(self._points) // 2)
+
     def add(self, at_ms: int, rows: int, figures: Mapping[str, float]) -> None:
         with self._lock:
             self._points.append(Point(self._next, at_ms, rows, figures))
             self._next += 1
             if len(self._points) > self._most:
-                half = self._most // 2
-                self._points[:half] = self._points[:half:2]
-                self.sampled = True
+                self._thin(self._most // 2)
+
+    def _thin(self, oldest: int) -> None:
+        self._points[:oldest] = self._points[:oldest:2]
+        self.sampled = True
 
     def put_before(self, points: Iterable[tuple[int, int, Mapping[str, float]]]) -> None:
         """Older ones, some of many, in front of what is there. Who has drawn the series draws it anew."""

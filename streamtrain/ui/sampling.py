@@ -82,6 +82,8 @@ class Sample:
 class Sampling:
     """Of a job that is followed; reads alone."""
 
+    stays = False
+
     def __init__(self, following: Following) -> None:
         self._following = following
         self._asked: dict[str, Future[Any]] = {}

@@ -66,6 +66,8 @@ class Traced:
 class Tracing:
     """Of a job that is followed."""
 
+    stays = False
+
     def __init__(self, following: Following) -> None:
         self._following = following
         self._asked: OrderedDict[int, Future[Traced]] = OrderedDict()

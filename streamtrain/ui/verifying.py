@@ -45,6 +45,10 @@ class Verifying:
     def close(self) -> None:
         self._stop.set()
 
+    @property
+    def stays(self) -> bool:
+        return self.running or self.result is not None
+
     def start(self, fast: bool) -> None:
         """Nothing where one runs."""
         with self._start:

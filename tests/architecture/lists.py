@@ -19,7 +19,7 @@ ALLOWED = {
     "compute/builder.py": {"train, predict": "the phases of a plan; two commands happen to be called so"},
     "compute/input.py": {"mean, scale, clip": "a statistics block's parts; two transforms happen to be called so"},
     "compute/stateful/vocabulary.py": {"hash, time": "blocks of a vocabulary"},
-    "streamtrain/clients/standing.py": {
+    "streamtrain/clients/glance.py": {
         "records, snapshots, rounds, control, dead-letters, predictions": "the topics a status and the page need",
     },
     "streamtrain/cli/first_job/sources.py": {"json, msgpack": "formats whose records say what they are"},

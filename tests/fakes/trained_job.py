@@ -43,7 +43,7 @@ round_interval = "20ms"
 interval = "50ms"
 archive = { every = "1s", keep = 4 }
 """
-PREFIX = "a-trained-job"  # among the first 64 jobs of a Kafka by name, which is how many a page follows
+PREFIX = "a-trained-job"
 ROWS = 2_000
 PARTS = ((0, 1_000), (1_000, 1_600), (1_600, ROWS))  # the rows of each run
 WRONG_ROWS = (7, 70, 1_700)  # their delay is no number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,17 +77,19 @@ def served(tmp_path: Path) -> Iterator[Callable[..., Page]]:
 class Shown(Cluster):
     """The jobs that a test shows, and no others of the tests' Kafka."""
 
-    def _look(self) -> None:
-        self.looked.set()
+    def _found(self, names: Set[str]) -> list[str]:
+        return []
 
     def show(self, job: Job, metrics: tuple[str, ...]) -> None:
-        self._jobs[job.name] = job
-        self.of(job.name)
+        self._add(job.name, job)
+        self._woken.set()
         self.scraping = Scraping([given(each) for each in metrics], self._system_of)
 
     def clear(self) -> None:
-        self.close()
-        self._jobs, self._followed, self._beside = {}, {}, {}
+        self.scraping.close()
+        for each in [*self._beside.values(), *self._followed.values()]:
+            each.close()
+        self._followed, self._beside = {}, {}
         self.scraping = Scraping([], self._system_of)
 
 

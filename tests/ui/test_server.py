@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import threading
 import time
 import urllib.parse
 from contextlib import closing, suppress
@@ -20,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from copied_jobs import copy_job
 from prometheus_client import generate_latest
 from trained_job import NO_RECORD, TRAINED, TrainedJob
 from waiting import wait_for
@@ -31,9 +33,10 @@ from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.serving.asgi import LOOPBACK
 from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
+from streamtrain.telemetry.processes import spent_by
 from streamtrain.telemetry.serving import ServingTable
 from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
-from streamtrain.ui import charts, drawing, metrics, pages, scraping, system
+from streamtrain.ui import charts, drawing, following, metrics, pages, scraping, system
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.following import Following
 from streamtrain.ui.guard import COOKIE, Guard
@@ -180,6 +183,47 @@ def test_every_job_of_the_cluster_is_found_and_strangers_are_refused(
     assert guarded.get("/", {"Authorization": "Bearer s3cret+/6chars=="})[0] == 200
     guarded.process.send_signal(signal.SIGTERM)
     assert guarded.process.wait(60) == 0
+
+
+def cost(page: Any) -> tuple[int, int, int]:
+    """Threads, open files and bytes (PSS) of a server."""
+    process = Path(f"/proc/{page.process.pid}")
+    files, threads = len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
+    return threads, files, spent_by(page.process.pid).pss_bytes
+
+
+def test_a_job_that_nobody_looks_at_costs_no_thread(kafka: Any, trained_job: TrainedJob, served: Any) -> None:
+    """Two servers of one Kafka, each of the jobs of its prefix."""
+    prefix, numbers = kafka.fresh_name("copied"), (2, 30)
+    copy_job(trained_job, [f"{prefix}-{'few' if at < numbers[0] else 'more'}-{at}" for at in range(numbers[1])])
+    pages = [served("--bootstrap", kafka.bootstrap, "--prefix", each) for each in (f"{prefix}-few", prefix)]
+    for page, number in zip(pages, numbers, strict=True):
+        body = wait_for(lambda page=page, number=number: (got := page.get("/")[1]).count("st-ended") == number and got)
+        assert body.count(f"{TRAINED:,}") == number
+    wait_for(lambda: cost(pages[0])[:2] == cost(pages[1])[:2])
+    (_, _, few), (_, _, many) = map(cost, pages)
+    assert many - few < 500_000 * (numbers[1] - numbers[0])
+
+
+def test_the_detail_of_a_job_is_let_go(
+    trained_job: TrainedJob, shown: Any, server_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, cluster = shown(trained_job.job), server_here[1]
+    job = cluster.of(trained_job.name)
+    route = f"/model?job={job.name}"
+    wait_for(lambda: job.standing.get("snapshot"))  # by the reader of all jobs
+    assert not job.is_watched and not len(job.publications) and "dead_letters" not in job.standing
+    for _ in range(2):
+        wait_for(lambda: f"Blocks of version {trained_job.run_ends[-1]}" in page.get(route)[1])
+        csv = page.get(f"/api/csv/progressive_loss?job={job.name}")[1]
+        assert job.is_watched and len(csv.splitlines()) > 2 and job.standing["dead_letters"]
+        with monkeypatch.context() as soon:
+            soon.setattr(following, "LET_GO_S", 0.0)
+            wait_for(lambda: not (job.is_watched or cluster._beside))
+        assert not len(job.publications) and not job.marks
+        wait_for(lambda: not any(thread.name.endswith(job.name) for thread in threading.enumerate()))
+        wait_for(lambda: "dead_letters" not in job.standing)
+        assert job.state == "ended" and not job.error
 
 
 def own_topics(job: LiveJob) -> dict[str, Any]:

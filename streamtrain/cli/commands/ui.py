@@ -38,10 +38,14 @@ def ui_(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = PORT,
     host: Annotated[str, typer.Option(help=HOST)] = HERE,
     token_file: TokenFile = None,
+    prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="Show only jobs whose names begin with it.", show_default=False)
+    ] = "",
     metrics: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[JOB=]URL", help="Where a process serves its metrics (--metrics-port); repeatable.",
+            metavar="[JOB=]URL",
+            help="Where a process serves its metrics (--metrics-port); repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +60,7 @@ def ui_(
     token = token_for(host, token_file)
     hosts = (*LOOPBACK, host) if is_local(host) else ()
     found, addresses = [session.job(path) for path in jobs or []], [given(text) for text in metrics or []]
-    cluster = Cluster(_kafka(session, found), found, addresses)
+    cluster = Cluster(_kafka(session, found), found, addresses, prefix)
 
     def ready(free: int) -> None:
         shown = f"[{host}]" if ":" in host else host

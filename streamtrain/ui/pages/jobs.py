@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamtrain.ui import charts, html, telling
-from streamtrain.ui.following import GLANCED_S, Following
+from streamtrain.ui.following import Following
 from streamtrain.ui.shown import Shown
 
 HELP = "every job found on the cluster, a line each"
@@ -26,8 +26,7 @@ def build(ui: Any, shown: Shown) -> None:
     table = ui.html(_content(shown), sanitize=False).props('role="region" aria-label="jobs" aria-live="off"')
 
     def refresh() -> None:
-        for following in shown.cluster.jobs:
-            following.watched(GLANCED_S)
+        shown.cluster.glanced()
         table.set_content(_content(shown))
 
     ui.timer(REFRESH_S, refresh)

@@ -9,6 +9,7 @@ from streamtrain.ui.cluster import Cluster
 
 HELP = "all points of a chart of a job, as CSV"
 PATH = "/api/csv/{chart}"
+_READ_S = 15.0  # for a job that nobody has looked at
 
 
 def answer(cluster: Cluster, request: Any) -> Any:
@@ -19,5 +20,7 @@ def answer(cluster: Cluster, request: Any) -> Any:
     if following is None or chart not in charts.REGISTRY.names():
         known = ", ".join(charts.REGISTRY.names())
         return Response(f"expected a job that is there and one of {known}\n", 404, media_type="text/plain")
+    following.watched()
+    following.detailed.wait(_READ_S)
     told = {"content-disposition": f'attachment; filename="{job}.{chart}.csv"'}
     return Response(drawing.as_csv(following, charts.REGISTRY.get(chart)), media_type="text/csv", headers=told)

@@ -21,6 +21,7 @@ def answer(cluster: Cluster, request: Any) -> Any:
     following = cluster.of(asked.get("job", ""))
     if following is None:
         return Response("expected a job that is there\n", 404, media_type="text/plain")
+    following.watched()
     examining = cluster.beside(following, Examining)
     version, against, first = (whole(asked.get(name)) for name in ("snapshot", "against", "from"))
     examining.watched(*(each for each in (version, against) if each is not None))

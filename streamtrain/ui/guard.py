@@ -43,7 +43,7 @@ class Guard:
         why = self.refusal(headers, scope.get("query_string", b"").decode("latin-1"))
         if why:
             await _refuse(scope, send, why)
-        elif self._token and _asked_token(scope):
+        elif self._token and scope["type"] == "http" and _asked_tokens(scope["query_string"].decode("latin-1")):
             await _hand_over(scope, send, self._token)
         else:
             await self._app(scope, receive, _with(_HEADERS, send))
@@ -75,10 +75,6 @@ def _cookie(header: str) -> str:
     except CookieError:
         return ""
     return "" if found is None else found.value
-
-
-def _asked_token(scope: Scope) -> bool:
-    return scope["type"] == "http" and b"token=" in scope.get("query_string", b"")
 
 
 async def _hand_over(scope: Scope, send: Any, token: str) -> None:

@@ -42,9 +42,29 @@ def no_errors(browser: Any) -> None:
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def refused_by_policy(browser: Any) -> list[str]:
+    """What the page's content security policy keeps from another server: directives, by name."""
+    return sorted(browser.execute_async_script("""
+        const seen = [], done = arguments[arguments.length - 1], other = "http://127.0.0.1:1/";
+        document.addEventListener("securitypolicyviolation", (found) => {
+            if (seen.push(found.effectiveDirective) === 4) done(seen);
+        });
+        fetch(other).catch(() => null);
+        for (const name of ["img", "script", "iframe"]) {
+            const made = document.createElement(name);
+            made.src = other;
+            document.body.append(made);
+        }
+    """))
+
+
 def test_a_job_is_seen_to_learn(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    """With a token, of which neither the browser's address nor the server's log has anything."""
     job = trained(kafka, tmp_path)
-    page = served(str(job.path))
+    (tmp_path / "token").write_text(token := "s3cret+/6chars==")
+    page = served(str(job.path), "--token-file", str(tmp_path / "token"))
+    browser.get(f"{page.url}overview?job={job.name}&token={token}")
+    assert browser.current_url == f"{page.url}overview?job={job.name}"
     browser.get(page.url)
     wait_for(lambda: job.name in text_of(browser, "main") and "ended" in text_of(browser, "main"))
     manifest = job.newest().manifest
@@ -69,6 +89,8 @@ def test_a_job_is_seen_to_learn(kafka: Any, tmp_path: Path, served: Any, browser
     assert "x=rows" in browser.current_url
     assert asked_hosts(browser) == {page.url.split("/")[2]}  # nothing from elsewhere
     no_errors(browser)
+    assert refused_by_policy(browser) == ["connect-src", "frame-src", "img-src", "script-src-elem"]
+    assert all("s3cret" not in log.read_text() for log in tmp_path.glob("ui.*.log"))
 
 
 def test_it_fits(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:

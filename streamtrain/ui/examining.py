@@ -43,8 +43,6 @@ class Held:
 class Examining:
     """Of a job that is followed, until close(). What can be read here may be read by any thread."""
 
-    stays = False
-
     def __init__(self, following: Following) -> None:
         self.error = ""
         self.held: tuple[Held, ...] = ()  # newest first
@@ -70,6 +68,11 @@ class Examining:
             self._wanted = wanted
             self._woken.set()
 
+    @property
+    def stays(self) -> bool:
+        """True while somebody is looking."""
+        return time.monotonic() - self._watched_at_s <= _WATCHED_FOR_S
+
     def refusal(self, version: int) -> str:
         """Why there is nothing to show of a version that the topic has; "" where there is, or will be."""
         return next((self._refused.get(each.digest, "") for each in self.held if each.version == version), "")
@@ -83,7 +86,7 @@ class Examining:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            if time.monotonic() - self._watched_at_s > _WATCHED_FOR_S:
+            if not self.stays:
                 self._woken.wait()
             self._woken.clear()
             try:
@@ -94,7 +97,7 @@ class Examining:
                 self._closing.wait(LOOK_S)
 
     def _watch(self, topic: SnapshotTopic) -> None:
-        while not self._closing.is_set() and time.monotonic() - self._watched_at_s <= _WATCHED_FOR_S:
+        while not self._closing.is_set() and self.stays:
             self._look(topic)
             self.error = ""
             waiting = self._waiting()

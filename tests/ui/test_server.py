@@ -36,7 +36,7 @@ from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
 from streamtrain.telemetry.processes import spent_by
 from streamtrain.telemetry.serving import ServingTable
 from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
-from streamtrain.ui import charts, drawing, following, metrics, pages, scraping, system
+from streamtrain.ui import charts, drawing, examining, following, metrics, pages, scraping, system
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.following import Following
 from streamtrain.ui.guard import COOKIE, Guard
@@ -219,6 +219,7 @@ def test_the_detail_of_a_job_is_let_go(
         assert job.is_watched and len(csv.splitlines()) > 2 and job.standing["dead_letters"]
         with monkeypatch.context() as soon:
             soon.setattr(following, "LET_GO_S", 0.0)
+            soon.setattr(examining, "_WATCHED_FOR_S", 0.0)
             wait_for(lambda: not (job.is_watched or cluster._beside))
         assert not len(job.publications) and not job.marks
         wait_for(lambda: not any(thread.name.endswith(job.name) for thread in threading.enumerate()))

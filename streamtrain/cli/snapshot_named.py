@@ -7,9 +7,7 @@ from typing import Any
 import typer
 
 from streamtrain.job import Job
-from streamtrain.kafka.snapshots import SnapshotTopic
-
-BEST = "best"
+from streamtrain.kafka.snapshots import BEST, SnapshotTopic, Version
 
 
 def option(*names: str, help: str) -> Any:
@@ -21,12 +19,18 @@ def snapshots_of(job: Job) -> SnapshotTopic:
     return SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
 
 
+def wanted(named: str | None) -> Version | None:
+    """What option() has given; None where none is named."""
+    return None if named is None else BEST if named == BEST else int(named)
+
+
 def version_of(job: Job, named: str | None) -> int | None:
-    """The version that is meant; None where none is named. UserMistake where no snapshot is the best."""
-    if named != BEST:
-        return None if named is None else int(named)
+    """The version that is meant; None where none is named. UserMistake where the topic does not hold it."""
+    version = wanted(named)
+    if version is None:
+        return None
     with snapshots_of(job) as topic:
-        return topic.best().version
+        return topic.named(version).manifest.version
 
 
 def _parsed(given: str) -> str:

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.job.sections import JobName
+from streamtrain.kafka.snapshots import BEST, Version
 
 _NAME = TypeAdapter(JobName)
 
@@ -30,6 +31,15 @@ def address(where: str, bootstrap: object) -> str:
     if not isinstance(bootstrap, str) or not all(part.strip() for part in bootstrap.split(",")):
         raise UserMistake(f'{where}: expected Kafka\'s address as bootstrap ("localhost:9092"), got {bootstrap!r}')
     return bootstrap
+
+
+def version_of(where: str, version: object) -> Version | None:
+    """A snapshot's version from 1, "best", or None for the newest."""
+    if version is None or (isinstance(version, int) and not isinstance(version, bool) and version >= 1):
+        return version
+    if version != BEST:
+        raise UserMistake(f'{where}: expected as version a number from 1, "{BEST}" or None, got {version!r}')
+    return BEST
 
 
 def job_of(where: str, job: object) -> Job:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamtrain._native import KafkaCode
 from streamtrain.clients.answers import ModelAnswer, Outcome
-from streamtrain.clients.door import address, job_name
+from streamtrain.clients.door import address, job_name, version_of
 from streamtrain.clients.forks import after_fork, keep_for_ever
 from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.columns.served import Served
@@ -24,7 +24,7 @@ from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.errors import explain
 from streamtrain.kafka.following import Following
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshots import SnapshotTopic, Version
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.predictions import RowAnswer
 
@@ -42,6 +42,9 @@ class LiveModel(Following[Scorer | None]):
     A model that is a PyTorch module needs it as `module`: a torch.nn.Module, what makes one, or the
     "package.module:Net" that names it; its parameters are then the snapshot's.
 
+    `version`: a number from 1 stays at that snapshot, "best" at the best one by early stopping, whichever the newest
+    snapshot names as such. None follows the newest. Where the topic does not hold it, wait_ready() raises UserMistake.
+
     Loads the newest snapshot in a thread of its own; a call uses one snapshot from its first row to its last, and the
     next call a newer one. Any number of threads may predict at once. Before the first trained snapshot it is not
     ready. Made in the process that uses it: a fork leaves its thread behind. Raises UserMistake for a name or an
@@ -49,11 +52,18 @@ class LiveModel(Following[Scorer | None]):
     """
 
     def __init__(
-        self, job: str, bootstrap: str, kafka: Mapping[str, object] | None = None, *, module: Any = None
+        self,
+        job: str,
+        bootstrap: str,
+        kafka: Mapping[str, object] | None = None,
+        *,
+        module: Any = None,
+        version: Version | None = None,
     ) -> None:
         self.job = job_name("LiveModel", job)
         self.bootstrap = address("LiveModel", bootstrap)
-        super().__init__(SnapshotTopic(job, bootstrap, kafka, on_error=self._said), f"streamtrain-live-{job}")
+        topic, stays_at = SnapshotTopic(job, bootstrap, kafka, on_error=self._said), version_of("LiveModel", version)
+        super().__init__(topic, f"streamtrain-live-{job}", stays_at)
         self._process = os.getpid()
         self._network = None if module is None else TorchModule.of(module)
         after_fork(self, LiveModel._leave_to_parent)
@@ -126,7 +136,7 @@ class LiveModel(Following[Scorer | None]):
         """Returns when a trained snapshot is loaded; raises what hindered it (KafkaUnreachable, SnapshotError …)."""
         self._refuse_fork()
         with self._changed:
-            self._changed.wait_for(lambda: self.ready or self._stopping.is_set(), timeout_s)
+            self._changed.wait_for(lambda: self.ready or self._in_vain, timeout_s)
         if not self.ready:
             raise self._not_ready(f"wait_ready({timeout_s:g})", waited=True)
 
@@ -141,7 +151,7 @@ class LiveModel(Following[Scorer | None]):
 
         with self._changed:
             self._waiting.append(wake)
-            if self.ready or self._stopping.is_set():
+            if self.ready or self._in_vain:
                 woken.set()
         try:
             with contextlib.suppress(TimeoutError):
@@ -155,6 +165,16 @@ class LiveModel(Following[Scorer | None]):
     @property
     def ready(self) -> bool:
         return self._scorer is not None
+
+    @property
+    def _in_vain(self) -> bool:
+        """Whether waiting is: it is closed, or the topic does not hold the version that is named."""
+        return self._stopping.is_set() or (self._stays_at is not None and isinstance(self._error, UserMistake))
+
+    @property
+    def stays_at(self) -> Version | None:
+        """The version that was asked for; None follows the newest."""
+        return self._stays_at
 
     @property
     def connected(self) -> bool:
@@ -195,10 +215,10 @@ class LiveModel(Following[Scorer | None]):
         self._connected = False
 
     def _prepared(self, stored: Stored) -> Scorer | None:
-        """None of an untrained snapshot, which is checked all the same."""
+        """None of an untrained snapshot that nobody has named, which is checked all the same."""
         before = None if self._scorer is None else self._scorer.served
         scorer = self._scorer_of(Served.of(stored.manifest, stored.digest, stored.model, before, self._network))
-        return None if stored.manifest.untrained else scorer
+        return None if stored.manifest.untrained and self._stays_at is None else scorer
 
     def _scorer_of(self, served: Served) -> Scorer:
         """What calls work with."""
@@ -249,6 +269,7 @@ class LiveModel(Following[Scorer | None]):
         if self._connected or type(self._error) is not type(error):
             log.warning("%s; trying again", error)
         self._connected, self._error = False, error
+        self._tell()
 
     def _used(self, call: str) -> Scorer:
         """The scorer a call works with to its end."""

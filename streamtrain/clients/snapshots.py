@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from streamtrain.clients.door import address, job_name
+from streamtrain.clients.door import address, job_name, version_of
 from streamtrain.clients.snapshot import Snapshot, snapshot_of
 from streamtrain.kafka.follower import follow
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshots import SnapshotTopic, Version
 
 
 def follow_snapshots(
@@ -17,8 +17,13 @@ def follow_snapshots(
     *,
     newest_only: bool = False,
     stop: Callable[[], bool] = lambda: False,
+    version: Version | None = None,
 ) -> Iterator[Snapshot]:
     """The newest snapshot at once, then each new one as it is published; versions only go up.
+
+    `version`: a number from 1 gives that snapshot and ends; "best" gives the best one by early stopping, and another
+    as soon as the newest snapshot names another, which may be an older one. UserMistake at the first snapshot where
+    the topic does not hold it.
 
     One with a missing or altered chunk, or without a model, is left out, with a warning in the log. `newest_only`
     passes over those already outdated when their turn comes. Waits where there is none yet; ends when `stop()` is
@@ -26,9 +31,12 @@ def follow_snapshots(
     can be none, and at the first snapshot KafkaUnreachable when no broker answers.
     """
     name, where = job_name("follow_snapshots", job), address("follow_snapshots", bootstrap)
-    return _followed(SnapshotTopic(name, where, kafka), stop, newest_only)
+    wanted = version_of("follow_snapshots", version)
+    return _followed(SnapshotTopic(name, where, kafka), stop, newest_only, wanted)
 
 
-def _followed(opened: SnapshotTopic, stop: Callable[[], bool], newest_only: bool) -> Iterator[Snapshot]:
+def _followed(
+    opened: SnapshotTopic, stop: Callable[[], bool], newest_only: bool, version: Version | None
+) -> Iterator[Snapshot]:
     with opened as topic:
-        yield from follow(topic, snapshot_of, stop, newest_only=newest_only)
+        yield from follow(topic, snapshot_of, stop, newest_only=newest_only, version=version)

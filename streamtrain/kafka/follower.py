@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from streamtrain._native import KafkaCode
-from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError
+from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.errors import is_passing
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshots import BEST, SnapshotTopic, Version
 from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.shelves import is_manifest, is_model_chunk
 
@@ -33,14 +33,23 @@ def follow(
     trainer: bool = False,
     newest_only: bool = False,
     reject: Callable[[str], None] = log.warning,
+    version: Version | None = None,
 ) -> Iterator[T]:
     """What `prepare` makes of the newest snapshot, then of each new one; versions only go up.
+
+    `version`: a number gives that snapshot alone; "best" gives the best one, then each that the newest manifest names
+    in its place, which may be an older one. UserMistake where the topic does not hold it.
 
     What is not whole or not newer, or what `prepare` raises at, is left out, and `reject` is told why: its version
     counts for nothing. `newest_only` passes over snapshots that are outdated when their turn comes. Waits for the
     topic, and through a loss of the brokers; ends when `stop()`.
     """
-    follower = Follower(topic, prepare, trainer, newest_only, 0, reject)
+    if version is not None:
+        found = topic.named(version)
+        if version != BEST:
+            yield prepare(topic.load(found, trainer))
+            return
+    follower = Follower(topic, prepare, trainer, newest_only, 0, reject, version == BEST)
     settled = False
     while not (settled or stop()):
         try:
@@ -65,7 +74,11 @@ class _Waiting(NamedTuple):
 
 
 class Follower(Generic[T]):
-    """What `follow` remembers: the version given last, chunks whose manifest has not come, the snapshots waiting."""
+    """What `follow` remembers: the version given last, chunks whose manifest has not come, the snapshots waiting.
+
+    `best`: gives in the place of each snapshot the one that its manifest names as the best, where that is another than
+    the one given last.
+    """
 
     def __init__(
         self,
@@ -75,12 +88,15 @@ class Follower(Generic[T]):
         newest_only: bool,
         after: int,
         reject: Callable[[str], None],
+        best: bool = False,
     ) -> None:
         self._topic = topic
         self._prepare = prepare
         self._trainer = trainer
         self._newest_only = newest_only
-        self._version = after
+        self._best = best
+        self._given = after  # the best one's version, where that is followed
+        self._version = 0 if best else after
         self._reject = reject
         self._chunks: dict[bytes, bytes] = {}
         self._chunk_bytes = 0
@@ -102,15 +118,17 @@ class Follower(Generic[T]):
                 if located.manifest.version > self._version:
                     made = self._newest(located)
                     self._version = located.manifest.version
-                    yield made
+                    yield from made
         except SnapshotError as error:
             self._refuse(error)
             if located is None:
                 self._next = self._topic.bounds()[1]
         self._assign()
 
-    def _newest(self, located: Located) -> T:
+    def _newest(self, located: Located) -> list[T]:
         """SnapshotError where one of no lower version lies before it, if that is good itself."""
+        if self._best:
+            return self._best_by(located)
         newer: list[Located] = []
         made = self._made(self._topic.load(located, self._trainer, newer))
         for other in newer:
@@ -120,7 +138,19 @@ class Follower(Generic[T]):
                 log.debug("%s", error)
             else:
                 raise self._topic.out_of_order(other, located)
-        return made
+        return [made]
+
+    def _best_by(self, newest: Located) -> list[T]:
+        """The best one as `newest` names it, where that is not the one given last."""
+        if newest.manifest.best in (None, self._given):
+            return []
+        try:
+            found = self._topic.named_by(newest, BEST)
+        except UserMistake as error:
+            raise SnapshotError(str(error)) from None
+        made = self._made(self._topic.load(found, self._trainer, []))
+        self._given = found.manifest.version
+        return [made]
 
     def _assign(self) -> None:
         self._renewals = self._topic.renewals
@@ -218,7 +248,7 @@ class Follower(Generic[T]):
                 continue
             del self._waiting[: at + 1]
             self._version = waiting.version
-            yield made
+            yield from made
 
     def _first(self) -> int:
         """Which of those that wait has its turn: the one that came first, or the newest."""
@@ -226,7 +256,8 @@ class Follower(Generic[T]):
             return 0
         return max(range(len(self._waiting)), key=lambda at: self._waiting[at].version)
 
-    def _fetched(self, waiting: _Waiting) -> T:
+    def _fetched(self, waiting: _Waiting) -> list[T]:
+        """What is to be given now that this one has come; nothing where that is the best one still."""
         located = waiting.located
         where = f"{self._topic.name}@{located.offset}"
         if waiting.version <= self._version:
@@ -234,10 +265,10 @@ class Follower(Generic[T]):
         gathered = Chunks(located.manifest, self._trainer)
         for key, value in waiting.chunks.items():
             gathered.add(key, value)
-        if gathered.complete:
-            return self._made(gathered.stored(located, where))
+        if gathered.complete and not self._best:
+            return [self._made(gathered.stored(located, where))]
         try:
-            return self._made(self._topic.load(located, self._trainer, []))
+            return self._best_by(located) if self._best else [self._made(self._topic.load(located, self._trainer, []))]
         finally:
             self._assign()
 
@@ -249,5 +280,6 @@ class Follower(Generic[T]):
             raise SnapshotError(text) from error
 
     def _refuse(self, error: SnapshotError) -> None:
-        kept = f"keeping snapshot {self._version}" if self._version else "waiting for the next snapshot"
+        held = self._given if self._best else self._version
+        kept = f"keeping snapshot {held}" if held else "waiting for the next snapshot"
         self._reject(f"{error}; {kept}")

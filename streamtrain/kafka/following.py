@@ -1,4 +1,4 @@
-"""A job's newest snapshot, followed in a thread of its own: what a live model and a predictor have in common."""
+"""A job's newest snapshot, or one that is named, followed in a thread: what a live model and a predictor share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.follower import Follower
-from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.chunks import Stored
+from streamtrain.kafka.snapshots import BEST, SnapshotTopic, Version
+from streamtrain.topics.chunks import Located, Stored
 
 T = TypeVar("T")
 
@@ -21,13 +21,16 @@ _END_S = 15.0  # the end waits this long for a call to Kafka to return
 class Following(ABC, Generic[T]):
     """Takes the newest snapshot, then each newer one; what is outdated, not whole or malformed is passed over.
 
+    `stays_at`: takes this version alone, or the best one, then each that is the best in its place.
+
     All methods that a subclass gives are called in that thread. What fails is told to `_failed`; where that says so the
     snapshots are followed anew, and what was taken stays until there is a newer one.
     """
 
-    def __init__(self, topic: SnapshotTopic, name: str) -> None:
+    def __init__(self, topic: SnapshotTopic, name: str, stays_at: Version | None = None) -> None:
         """Opens nothing; closes `topic` at the end."""
         self._topic = topic
+        self._stays_at = stays_at
         self._stopping = threading.Event()
         self._after = 0  # the version given last
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -73,7 +76,12 @@ class Following(ABC, Generic[T]):
                     self._stopping.wait(RETRY_S)
 
     def _follow(self) -> None:
-        follower = Follower(self._topic, self._versioned, False, True, self._after, self._refused)
+        """UserMistake where the topic does not hold what is named, and nothing was taken before."""
+        found = None if self._stays_at is None or self._after else self._topic.named(self._stays_at)
+        if isinstance(self._stays_at, int):
+            return self._stay(found)
+        best = self._stays_at == BEST
+        follower = Follower(self._topic, self._versioned, False, True, self._after, self._refused, best)
         for made in follower.start():
             self._give(made)
         self._answered()
@@ -81,6 +89,15 @@ class Following(ABC, Generic[T]):
             for made in follower.poll(_LOOK_S):
                 self._answered()
                 self._give(made)
+            self._looked()
+
+    def _stay(self, found: Located | None) -> None:
+        """With that one, or the one taken before."""
+        if found is not None:
+            self._give(self._versioned(self._topic.load(found, trainer=False)))
+        self._answered()
+        while not self._stopping.is_set():
+            self._topic.poll(_LOOK_S)  # reads nothing: hears that the brokers are lost
             self._looked()
 
     def _versioned(self, stored: Stored) -> tuple[int, T]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from streamtrain import _native
 from streamtrain._native import KafkaCode, KafkaResponse
@@ -28,6 +28,9 @@ from streamtrain.topics.manifest import Kept
 from streamtrain.topics.manifest import decode as decode_manifest
 from streamtrain.topics.shelves import is_manifest, kept_after, manifest_key
 from streamtrain.topics.topic import sha256
+
+BEST: Literal["best"] = "best"
+Version = int | Literal["best"]  # one by its number, or the best one by early stopping as the newest manifest names it
 
 _GROUP = "streamtrain-snapshots"  # librdkafka asks for one; it is never joined
 _FIRST_STEP = 4  # offsets looked at from the end: a commit marker, the manifest and little more
@@ -115,28 +118,27 @@ class SnapshotTopic:
 
     def version(self, version: int, trainer: bool = True) -> Stored:
         """The snapshot of that version; UserMistake names the ones there are."""
-        newest = self.newest_manifest()
-        if newest is not None:
-            if newest.manifest.version == version:
-                return self.load(newest, trainer)
-            for entry in newest.manifest.kept:
-                if entry.version == version:
-                    return self.load(self._at(entry), trainer)
-        versions = [] if newest is None else [newest.manifest.version, *(kept.version for kept in newest.manifest.kept)]
-        held = ", ".join(map(str, sorted(versions))) or "none yet"
-        raise UserMistake(f"{self.name}: expected a version it holds ({held}), got {version}")
+        return self.load(self.named(version), trainer)
 
-    def best(self) -> Kept:
-        """Where the best one by early stopping lies, as the newest says; UserMistake where the topic holds none."""
-        newest = self.newest_manifest()
-        best = None if newest is None else newest.manifest.best
-        held = () if newest is None else kept_after(*newest)
-        if (found := next((entry for entry in held if entry.version == best), None)) is not None:
-            return found
-        what = "none yet" if best is None else f"snapshot {best}, which it no longer holds"
-        raise UserMistake(
-            f"{self.name}: expected a snapshot that is the best by train.early_stopping, found {what}; name a version"
-        )
+    def named(self, version: Version) -> Located:
+        """The manifest of that version, or of the best; UserMistake where the topic does not hold it."""
+        return self.named_by(self.newest_manifest(), version)
+
+    def named_by(self, newest: Located | None, version: Version) -> Located:
+        """As named(), where `newest` is the newest manifest."""
+        wanted = version if version != BEST else None if newest is None else newest.manifest.best
+        if newest is not None and newest.manifest.version == wanted:
+            return newest
+        kept = () if newest is None else kept_after(*newest)
+        if (entry := next((entry for entry in kept if entry.version == wanted), None)) is not None:
+            return self._at(entry)
+        if version == BEST:
+            what = "none yet" if wanted is None else f"snapshot {wanted}, which it no longer holds"
+            expected = f"a snapshot that is the best by train.early_stopping, found {what}; name a version"
+        else:
+            held = ", ".join(map(str, sorted(entry.version for entry in kept))) or "none yet"
+            expected = f"a version it holds ({held}), got {version}"
+        raise UserMistake(f"{self.name}: expected {expected}")
 
     def manifest_of(self, version: int) -> Located | None:
         """The manifest of that version, without its chunks; None where the topic does not hold it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain.job import Job
+from streamtrain.kafka.snapshots import Version
 
 MOST_BYTES = 8 << 20  # of a body; a row of 30 numbers is 500
 MOST_REQUESTS = 512  # answered at once in one process: each is in memory
@@ -46,11 +47,12 @@ class ServedJob:
     bootstrap: str
     kafka: dict[str, str] = field(repr=False)  # may hold secrets
     module: Mapping[str, Any] | None = None  # the network of the job, where it is not of layers
+    version: Version | None = None  # where it stays; None: follow the newest
 
     @classmethod
-    def of(cls, job: Job) -> ServedJob:
+    def of(cls, job: Job, version: Version | None = None) -> ServedJob:
         network = None if job.network is None else job.network.told()
-        return cls(job.name, job.kafka.bootstrap, job.kafka_consumer(), network)
+        return cls(job.name, job.kafka.bootstrap, job.kafka_consumer(), network, version)
 
 
 @dataclass(frozen=True)

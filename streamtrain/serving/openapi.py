@@ -56,6 +56,7 @@ def page(url: str, models: Mapping[str, HttpModel]) -> str:
         if scorer is not None:
             row = example_row(scorer.served.shape.schema)
             state = f"version {scorer.version}, {model.age_s or 0:.1f} s old"
+        state += "" if model.stays_at is None else f"; stays at snapshot {model.stays_at}"
         call = f"curl -d '{json.dumps(row, ensure_ascii=False)}' {url}/predict/{job}"
         parts.append(f"<h2>{html.escape(job)}</h2><p>{html.escape(state)}</p><pre>{html.escape(call)}</pre>")
     return "".join([*parts, _FOOT])

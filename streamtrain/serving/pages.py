@@ -97,7 +97,9 @@ class _Pages:
         if version not in (None, str(scorer.version)):
             text = f"job {job}: expected version {scorer.version}, which is loaded, got {version}"
             return _told({"error": text}, 404)
-        return _told({"name": job, "platform": "streamtrain", "versions": [str(scorer.version)], **_signature(scorer)})
+        stays = {} if model.stays_at is None else {"stays_at": model.stays_at}
+        told = {"name": job, "platform": "streamtrain", "versions": [str(scorer.version)]}
+        return _told({**told, **stays, **_signature(scorer)})
 
 
 def _signature(scorer: HttpScorer) -> dict[str, Any]:
@@ -107,7 +109,9 @@ def _signature(scorer: HttpScorer) -> dict[str, Any]:
 
 def _readiness(models: Mapping[str, HttpModel]) -> Any:
     waits = {job: found for job, model in models.items() if (found := model.waits_for) is not None}
-    return _told({"ready": False, "waits_for": waits}, 503) if waits else _told({"ready": True})
+    stays = {job: model.stays_at for job, model in models.items() if model.stays_at is not None}
+    more = {"stays_at": stays} if stays else {}
+    return _told({"ready": False, "waits_for": waits, **more}, 503) if waits else _told({"ready": True, **more})
 
 
 def _unknown(job: str, models: Mapping[str, HttpModel]) -> Any:

@@ -230,7 +230,7 @@ def worse(job: LiveJob, count: int, seed: int) -> None:
 
 def best(job: LiveJob) -> Stored:
     with job.topic() as topic:
-        return topic.version(topic.best().version)
+        return topic.load(topic.named("best"), trainer=True)
 
 
 @pytest.mark.full

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -20,7 +22,7 @@ from streamtrain.background import in_background
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.columns.served import Served, schema_and_model
-from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, SnapshotError
+from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run.roles import predictor
@@ -247,6 +249,46 @@ def test_a_snapshot_that_is_followed_anew_is_made_ready_once(
         MODEL.put(publisher, 2)
         model.wait_ready(120)
     assert prepared == [1, 2]
+
+
+def test_who_stays_at_a_version_or_at_the_best_one(bench: Bench, publisher: Publisher) -> None:
+    """Newer ones leave both where they are. Which is the best goes back where the newest manifest says so."""
+    follow, live = partial(follow_snapshots, bench.job, bench.bootstrap), partial(LiveModel, bench.job, bench.bootstrap)
+    publisher.keep = 12
+    MODEL.put(publisher, 1, untrained=True)
+    for wanted, text in ((2, "a version it holds (1), got 2"), ("best", "best by train.early_stopping, found none")):
+        with pytest.raises(UserMistake, match=re.escape(text)):
+            next(follow(version=wanted))
+        with pytest.raises(UserMistake, match=re.escape(text)):
+            predictor.answer(bench.config(snapshot=wanted), threading.Event())
+        with live(version=wanted) as absent:
+            with pytest.raises(UserMistake, match=re.escape(text)):
+                absent.wait_ready(3600)
+            with pytest.raises(UserMistake, match=re.escape(text)):
+                asyncio.run(absent.aready(3600))
+    MODEL.put(publisher, 2, best=2)
+    bests, seen = follow(version="best"), []
+    with (
+        live(version=1) as first, live(version=2) as second, live(version="best") as best, live() as newest,
+        running(bench.config(snapshot="best")) as counters,
+    ):  # fmt: skip
+        for model in (first, second, best):
+            model.wait_ready(240)
+        assert (first.stays_at, best.stays_at, newest.stays_at) == (1, "best", None)
+        # version: the best one then; 5 is torn, and says that it is itself
+        for version, of in ((3, 2), (4, 4), (5, 5), (6, 4), (7, 2), (8, 8), (9, None)):
+            if version == 5:
+                publisher.write([*publisher.make(5, MODEL.payload(5), **WHOLE, best=5).messages][1:])
+                continue
+            MODEL.put(publisher, version, best=of)
+            wait_for(lambda version=version: newest.version == version)
+            at = of or 8
+            wait_for(lambda at=at: best.version == counters["version"] == at)
+            if at not in seen[-1:]:
+                seen.append(next(bests).version)
+            assert (first.version, second.version, seen[-1]) == (1, 2, at)
+        assert seen == [2, 4, 2, 8] and best.predict(ROW) != second.predict(ROW)
+    assert [snapshot.version for snapshot in follow(version=9)] == [9]
 
 
 def test_a_live_model_that_may_not_read_says_it_once(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:

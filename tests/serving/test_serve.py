@@ -267,7 +267,8 @@ def test_a_token_is_asked_for(kafka: Any, tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "token").write_text("let-me-in-12\n")
     for given, said in (
         (["--host", "0.0.0.0"], "expected a token"), (["--token-file", str(tmp_path / "none")], "holds a token"),
-        ([str(path)], "expected each job once"),
+        ([str(path)], "expected each job once"), (["--version", "7"], "a version it holds (1), got 7"),
+        (["--snapshot", "best"], "the best by train.early_stopping, found none yet"),
     ):  # fmt: skip
         assert said in refusal(capsys, str(path), "--port", "0", *given)
     with serving(path, options=("--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))) as server:
@@ -280,6 +281,19 @@ def test_a_token_is_asked_for(kafka: Any, tmp_path: Path, capsys: pytest.Capture
         assert server.post(f"/predict/{name}", ROW).status_code == 401
         assert server.post(f"/predict/{name}", ROW, headers=right).status_code == 200
         assert "let-me-in" not in server.log.read_text()
+
+
+def test_it_stays_at_a_version(kafka: Any, tmp_path: Path) -> None:
+    name, path = published(kafka, tmp_path)
+    publisher = Publisher(kafka.bootstrap, name)
+    with serving(path, options=("--version", "1")) as stays, serving(path) as follows:
+        MODEL.put(publisher, 2)
+        wait_for(lambda: follows.post(f"/predict/{name}", ROW).json().get("version") == 2)
+        stays.wait_ready()
+        assert stays.post(f"/predict/{name}", ROW).json()["version"] == 1 == stays.event["stays_at"]
+        assert stays.get("/v2/health/ready").json() == {"ready": True, "stays_at": {name: 1}}
+        assert stays.get(f"/v2/models/{name}").json()["stays_at"] == 1 and "stays at snapshot 1" in stays.get("/").text
+        assert follows.get("/v2/health/ready").json() == {"ready": True} and follows.event["stays_at"] is None
 
 
 def test_sigterm_answers_what_runs_and_a_second_one_does_not(kafka: Any, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import typer
 
 from streamtrain.cli import metrics
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.snapshot_named import option, version_of
+from streamtrain.cli.snapshot_named import option
+from streamtrain.cli.snapshot_named import wanted as version_wanted
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
@@ -33,7 +34,8 @@ def predict(
     job: JobFile,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop where the requests end now.")] = False,
     snapshot: Annotated[
-        str | None, option("--snapshot", help="Stay with snapshot N, or the best one; default: follow the newest.")
+        str | None,
+        option("--snapshot", "--version", help="Stay with snapshot N, or the best one; default: the newest."),
     ] = None,
     metrics_port: metrics.MetricsPort = None,
     metrics_host: metrics.MetricsHost = "127.0.0.1",
@@ -44,7 +46,7 @@ def predict(
     one stops at once.
     """
     found = session.connected_job(job)
-    config = predictor.Config.of(found, version_of(found, snapshot), until_end, wanted(os.environ))
+    config = predictor.Config.of(found, version_wanted(snapshot), until_end, wanted(os.environ))
     admin = session.admin(found)
     there = admin.topic_ids([config.requests, config.predictions])
     missing = [name for name, topic_id in there.items() if topic_id is None]

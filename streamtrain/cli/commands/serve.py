@@ -14,6 +14,8 @@ import typer
 
 from streamtrain import exits
 from streamtrain.cli.session import Session, command
+from streamtrain.cli.snapshot_named import option, version_of
+from streamtrain.cli.snapshot_named import wanted as version_wanted
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.cli.token import HOST, TokenFile, token_for
 from streamtrain.compute.torch import in_process_of_its_own
@@ -45,8 +47,12 @@ def serve(
     most_requests: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="At once, in each process; more: 429.")
     ] = MOST_REQUESTS,
+    snapshot: Annotated[
+        str | None,
+        option("--snapshot", "--version", help="Stay with snapshot N, or the best one; default: the newest."),
+    ] = None,
 ) -> None:
-    """Predict over HTTP with the newest snapshots of one or more jobs.
+    """Predict over HTTP with the newest snapshots of one or more jobs, or with given ones.
 
     Rows in JSON at /predict/JOB, tensors at /v2/models/JOB/infer (Open Inference Protocol). 503 until there is a
     trained snapshot. Ctrl-C or SIGTERM ends it when what came is answered; a second one stops at once.
@@ -56,13 +62,16 @@ def serve(
     names = [job.name for job in found]
     if len(set(names)) < len(names):
         raise UserMistake(f"serve: expected each job once, got {', '.join(names)}")
+    for job in found:
+        version_of(job, snapshot)  # the topic holds it
     token = token_for(host, token_file)
     with bound(host, port) as probe:  # taken by nobody
         port = probe.getsockname()[1]
         if workers == 1:
             listener = probe.dup()
     config = Config(
-        tuple(map(ServedJob.of, found)), host, port, Limits(most_bytes, most_requests), token.encode() or None,
+        tuple(ServedJob.of(job, version_wanted(snapshot)) for job in found), host, port,
+        Limits(most_bytes, most_requests), token.encode() or None,
         session.logging["format"], session.logging["level"] in ("debug", "info"), wanted(os.environ),
     )  # fmt: skip
     table = ServingTable(names, workers)
@@ -117,8 +126,10 @@ class _Command:
 
     def _say(self) -> None:
         config = self._config
-        told = {"url": config.url, "jobs": list(config.names), "workers": self._table.processes}
-        text = f"serving {', '.join(config.names)} at {config.url}"
+        version = config.jobs[0].version  # of all
+        told = {"url": config.url, "jobs": list(config.names), "workers": self._table.processes, "stays_at": version}
+        stays = "" if version is None else f", which stays at snapshot {version}"
+        text = f"serving {', '.join(config.names)} at {config.url}{stays}"
         self._session.out.line({"event": "serving", "port": config.port, **told}, text)
 
     def _signal(self, number: int, frame: FrameType | None) -> None:

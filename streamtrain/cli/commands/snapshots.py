@@ -15,7 +15,7 @@ import typer
 from streamtrain.cli.output import age_text, table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.snapshot_named import BEST, option, snapshots_of
+from streamtrain.cli.snapshot_named import option, snapshots_of, wanted
 from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
 from streamtrain.failpoints import arm
@@ -95,17 +95,13 @@ def show(session: Session, job: JobFile, snapshot: Named = None) -> None:
 
 
 def _located(topic: SnapshotTopic, named: str | None) -> Located:
-    if named is None:
-        newest = topic.newest_manifest()
-        if newest is None:
-            raise UserMistake(f"topic {topic.name}: expected a snapshot, found none yet; start training")
-        return newest
-    version = topic.best().version if named == BEST else int(named)
-    found = [located for located in topic.list() if located.manifest.version == version]
-    if not found:
-        held = ", ".join(str(located.manifest.version) for located in topic.list()) or "none yet"
-        raise UserMistake(f"--snapshot: expected a version the topic holds ({held}), got {version}")
-    return found[0]
+    version = wanted(named)
+    if version is not None:
+        return topic.named(version)
+    newest = topic.newest_manifest()
+    if newest is None:
+        raise UserMistake(f"topic {topic.name}: expected a snapshot, found none yet; start training")
+    return newest
 
 
 def _details(manifest: Manifest) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.following import Following
 from streamtrain.kafka.settings import Purpose, client_settings
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshots import SnapshotTopic, Version
 from streamtrain.log import Reminder, get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
 from streamtrain.run.request_spans import RequestSpans
@@ -57,7 +57,7 @@ class Config:
     kafka_consumer: dict[str, str] = field(repr=False)  # may hold secrets
     kafka_producer: dict[str, str] = field(repr=False)
     delivery: str = "exactly_once"
-    snapshot: int | None = None  # None: follow the newest
+    snapshot: Version | None = None  # None: follow the newest
     until_end: bool = False
     backend: str = "cpu"
     module: Mapping[str, Any] | None = None  # the network of the job, where it is not of layers
@@ -69,7 +69,7 @@ class Config:
         return f"{self.job}.predict"
 
     @classmethod
-    def of(cls, job: Job, snapshot: int | None = None, until_end: bool = False, traces: str = "") -> Config:
+    def of(cls, job: Job, snapshot: Version | None = None, until_end: bool = False, traces: str = "") -> Config:
         return cls(
             job=job.name,
             format=named_format(job),
@@ -191,7 +191,7 @@ class _Feed(Following[_Ready]):
     def __init__(self, config: Config, native: _native.Predictor, schemas: Ask) -> None:
         kafka = config.kafka_consumer
         topic = SnapshotTopic(config.job, kafka["bootstrap.servers"], kafka, purpose=Purpose.SERVE)
-        super().__init__(topic, "snapshots")
+        super().__init__(topic, "snapshots", config.snapshot)
         self._config = config
         self._native = native
         self._format = decoded_by(config.format, schemas)
@@ -218,10 +218,7 @@ class _Feed(Following[_Ready]):
 
     def _follow(self) -> None:
         self._looked()
-        if self._config.snapshot is None:
-            return super()._follow()
-        self._take(self._prepared(self._topic.version(self._config.snapshot, trainer=False)))
-        self._stopping.set()  # no other is wanted
+        super()._follow()
 
     def _prepared(self, stored: Stored) -> _Ready:
         served = Served.of(stored.manifest, stored.digest, stored.model, self._served, self._network)
@@ -239,10 +236,10 @@ class _Feed(Following[_Ready]):
 
     def _failed(self, error: Exception) -> bool:
         """With a model at hand, which is kept, the snapshots are followed anew after whatever Kafka says; without one
-        when nobody leads their topic yet, or only the client broke. Not where one given snapshot is all that is wanted.
+        when nobody leads their topic yet, or only the client broke, but not where a given snapshot is wanted.
         """
-        passing = self._served is not None or isinstance(error, KafkaBroken | KafkaSettling)
-        if not isinstance(error, StreamtrainError) or not passing or self._config.snapshot is not None:
+        follows = self._config.snapshot is None and isinstance(error, KafkaBroken | KafkaSettling)
+        if not isinstance(error, StreamtrainError) or not (self._served is not None or follows):
             self._failure = error
             return False
         if isinstance(error, KafkaSettling):

@@ -1,4 +1,5 @@
-"""A module that a program holds, on its way to the workers the program starts, through the pipes it started them with.
+"""A module that a program holds, on its way to the workers the program starts, through the pipes it started them with,
+or in a Fitted that the program pickles.
 
 This is the one place where Python objects are made of bytes, and the bytes come from nowhere else.
 """

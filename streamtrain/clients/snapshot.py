@@ -22,9 +22,9 @@ class Snapshot:
     version: int
     digest: str
     untrained: bool
-    parameters: Mapping[str, Array] = field(repr=False)
-    statistics: Mapping[str, Array] = field(repr=False)
-    manifest: Manifest = field(repr=False)
+    parameters: Mapping[str, Array] = field(repr=False, compare=False)  # the digest says whether they are the same
+    statistics: Mapping[str, Array] = field(repr=False, compare=False)
+    manifest: Manifest = field(repr=False, compare=False)
 
     @property
     def age_s(self) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain.compute import snapshot as payload
-from streamtrain.compute.module import Module
 from streamtrain.compute.spec import Array
+from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.fitted import Fitted, fitted_of
 from streamtrain.fitting.history import History
@@ -34,7 +34,7 @@ class Moment:
     seconds: float
     history: History
     _stored: Stored = field(repr=False)
-    _network: Module | None = field(repr=False)
+    _network: TorchModule | None = field(repr=False)
     _reasons: list[str] = field(repr=False)
 
     @property
@@ -47,7 +47,7 @@ class Moment:
 
     def model(self) -> Fitted:
         """The model as it is now; what training does later does not change it."""
-        return fitted_of(self._stored, self._network, self.history)
+        return fitted_of(Fitted, self._stored, self._network, self.history)
 
     def scores(self) -> dict[str, Array]:
         """The score blocks: sums over every row that was scored before it was learned (compute/metrics.py)."""

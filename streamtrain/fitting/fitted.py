@@ -5,26 +5,27 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.clients.snapshot import Snapshot, snapshot_of
 from streamtrain.columns.rejected import RejectedRows
 from streamtrain.columns.served import Served
-from streamtrain.compute.module import Module
 from streamtrain.compute.torch import TorchModule
-from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.fitting.history import History
+from streamtrain.moving.snapshot_file import SAVED, Origin, SnapshotFile, head
+from streamtrain.origins.moves import MEMORY
 from streamtrain.topics import manifest
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import sha256
 
-_MANIFEST = "manifest.msgpack"
+_T = TypeVar("_T", bound="Fitted")
 
 
 @dataclass(frozen=True)
 class Fitted(Snapshot):
-    """A snapshot of a fit. Any thread may call, several at the same time.
+    """A snapshot of a fit. Any thread may call, several at the same time. It can be pickled and copied: what is loaded
+    predicts the same bits, in another process too.
 
     `history`: a row for each publication up to this one. `stopped`: why training ended before its rows did, as a
     callback said; "" where it did not. `rejected`: the rows that could not be used, in their order, each with its place
@@ -33,7 +34,10 @@ class Fitted(Snapshot):
 
     scorer: Scorer = field(repr=False, compare=False)
     history: History = field(repr=False, compare=False)
-    payload: bytes = field(repr=False, compare=False)  # the model as safetensors
+    payload: bytes = field(repr=False, compare=False)  # parameters and statistics as safetensors
+    trainer: bytes = field(repr=False, compare=False)  # optimizer state and scores as safetensors
+    network: TorchModule | None = field(repr=False, compare=False)
+    origin: Origin = field(repr=False, compare=False)
     stopped: str = ""
     rejected: RejectedRows = field(default_factory=RejectedRows, repr=False, compare=False)
 
@@ -43,53 +47,60 @@ class Fitted(Snapshot):
         return self.scorer.predict(rows, errors)
 
     def save(self, folder: str | Path) -> None:
-        """Writes manifest and model (safetensors, named by its digest) into `folder`, in the place of those that may be
-        there: at any moment, whatever dies, load() finds these or those. OSError where that cannot be."""
-        place, model = Path(folder), _model_name(self.manifest)
+        """Writes the whole snapshot into `folder` as model.snapshot, in the place of one that may be there: whatever
+        dies at any moment, load() finds the one or the other. It is a file as `streamtrain snapshots export` writes it.
+        OSError where it cannot be written."""
+        place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        for name, content in ((model, self.payload), (_MANIFEST, manifest.encode(self.manifest))):
-            written = place / f"{name}.new"
-            with written.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(written, place / name)
-        for other in place.glob(_model_name()):
-            if other.name != model:
-                other.unlink(missing_ok=True)
+        written = place / f"{SAVED}.new"
+        with written.open("wb") as file:
+            for part in (head(self.origin, self.manifest, manifest.encode(self.manifest)), self.payload, self.trainer):
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(written, place / SAVED)
 
     @classmethod
-    def load(cls, folder: str | Path, *, module: Any = None) -> Fitted:
-        """Reads what save() has written; `module` as for LiveModel. Its history is empty, and `rejected`.
+    def load(cls, path: str | Path, *, module: Any = None) -> Fitted:
+        """Reads what save() has written into a folder, or a file of `streamtrain snapshots export`; `module` as for
+        LiveModel. Its history and `rejected` are empty.
 
-        UserMistake where the files cannot be read, SnapshotError where they are none, or not of each other.
+        UserMistake where the file cannot be read, SnapshotError where it is none, or is damaged.
         """
-        try:
-            told = (Path(folder) / _MANIFEST).read_bytes()
-            found = manifest.decode(told)
-            model = (Path(folder) / _model_name(found)).read_bytes()
-        except OSError as error:
-            raise UserMistake(f"{error.filename}: cannot be read as a saved model: {error.strerror}") from error
-        if sha256(model) != found.model.digest:
-            raise SnapshotError(
-                f"{folder}: expected in {_model_name(found)} the model that {_MANIFEST} names, got another: the "
-                "digests differ; save it again"
-            )
+        with SnapshotFile(Path(path)) as file:
+            stored, origin = file.stored(), file.origin
         network = None if module is None else TorchModule.of(module)
-        return fitted_of(Stored(found, sha256(told), 0, model, None), network, History())
+        return fitted_of(Fitted, stored, network, History(), origin=origin)
+
+    def __reduce__(self) -> Any:
+        """As the bytes that it was made of: what is computed from them is made again."""
+        given = {each.name for each in fields(Snapshot)} | {"scorer", "network", "payload", "trainer"}
+        rest = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in given}
+        network = None if self.network is None else self.network.told()
+        return _unpickled, (type(self), manifest.encode(self.manifest), self.payload, self.trainer, network, rest)
 
 
-def _model_name(told: manifest.Manifest | None = None) -> str:
-    """Of the file that holds this model; a pattern of all such files."""
-    return f"model-{'*' if told is None else told.model.digest.hex()[:16]}.safetensors"
+def _unpickled(kind: type[_T], told: bytes, model: bytes, trainer: bytes, network: Any, rest: dict[str, Any]) -> _T:
+    found = manifest.decode(told)
+    module = None if network is None else TorchModule.told_by(network)
+    return fitted_of(kind, Stored(found, sha256(told), 0, model, trainer), module, **rest)
 
 
 def fitted_of(
-    stored: Stored, network: Module | None, history: History, stopped: str = "", rejected: RejectedRows | None = None
-) -> Fitted:
-    """SnapshotError as `snapshot_of`."""
+    kind: type[_T],
+    stored: Stored,
+    network: TorchModule | None,
+    history: History,
+    origin: Origin | None = None,
+    **more: Any,
+) -> _T:
+    """A Fitted of a snapshot with its trainer state. `origin`: None: it was trained in this program's memory. `more`:
+    the other fields of `kind`. SnapshotError as `snapshot_of`."""
+    assert stored.trainer is not None
     snapshot = snapshot_of(stored)
     scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model, network=network))
-    held = {each.name: getattr(snapshot, each.name) for each in fields(snapshot)}
-    left_out = RejectedRows() if rejected is None else rejected
-    return Fitted(**held, scorer=scorer, history=history, payload=stored.model, stopped=stopped, rejected=left_out)
+    return kind(
+        **{each.name: getattr(snapshot, each.name) for each in fields(snapshot)},
+        scorer=scorer, history=history, payload=stored.model, trainer=stored.trainer, network=network,
+        origin=origin or Origin(MEMORY, MEMORY, stored.offset, stored.manifest.created_ms), **more,
+    )  # fmt: skip

@@ -11,7 +11,9 @@ from streamtrain.errors import CheckFailed, KafkaUnreachable, Replaced, Streamtr
 from streamtrain.fitting.fitted import Fitted, fitted_of
 from streamtrain.fitting.history import History, Step
 from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.moving.snapshot_file import Origin
 from streamtrain.run.host import Event
 from streamtrain.run.train import Interrupts, TrainOptions, train
 from streamtrain.schemas import with_schema
@@ -35,12 +37,14 @@ def train_to_end(job: Job, on_event: Callable[[Event], None]) -> Fitted:
         wrong = _MEANING.get(code, StreamtrainError)
         raise wrong(f"{job.name}: expected to train to the end, ended with {code}: {said}")
     with SnapshotTopic(job.name, bootstrap, kafka) as topic:
-        stored = topic.newest(trainer=False)
+        stored = topic.newest()
     assert stored is not None
+    cluster = Admin(bootstrap, job.kafka_admin()).cluster_id()
+    origin = Origin(cluster, topic.name, stored.offset, stored.manifest.created_ms)
     steps = History(list(_steps(job, bootstrap, stored.manifest.lineage)))
     early = stored.manifest.metrics.get(NAME, {})
     stopped = f"{early['reason']}: {early['details']}" if early.get("reason") else ""
-    return fitted_of(stored, job.network, steps, stopped)
+    return fitted_of(Fitted, stored, job.network, steps, origin, stopped=stopped)
 
 
 def _steps(job: Job, bootstrap: str, lineage: str) -> Iterator[Step]:

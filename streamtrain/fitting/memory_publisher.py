@@ -73,18 +73,18 @@ class MemoryPublisher:
 
     def heed(self, pending: bool) -> None:
         if not pending:
-            self._watching.heed(lambda: self.stored(trainer=True))
+            self._watching.heed(self.stored)
 
-    def stored(self, trainer: bool = False) -> Stored:
-        """The newest snapshot, as a reader of its topic would have it; with `trainer` what it keeps for training."""
+    def stored(self) -> Stored:
+        """The newest snapshot, as a reader of its topic would have it."""
         assert self._newest is not None
-        return stored_of(self._newest.snapshot, self._published - 1, trainer)
+        return stored_of(self._newest.snapshot, self._published - 1)
 
 
-def stored_of(snapshot: Publication, offset: int, trainer: bool = False) -> Stored:
+def stored_of(snapshot: Publication, offset: int) -> Stored:
     """A snapshot as it is published, as a reader has it."""
     located = Located(snapshot.manifest, snapshot.digest, offset)
-    chunks = Chunks(snapshot.manifest, trainer)
+    chunks = Chunks(snapshot.manifest, trainer=True)
     for message in snapshot.messages:
         chunks.add(message.key, None if message.value is None else bytes(message.value))
     return chunks.stored(located, "memory")

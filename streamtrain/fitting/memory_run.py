@@ -25,6 +25,7 @@ from streamtrain.fitting.memory_publisher import MemoryPublisher
 from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
 from streamtrain.log import get_logger
+from streamtrain.origins.moves import MEMORY
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.beginning import fill_fresh, publish_first
 from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
@@ -44,7 +45,6 @@ log = get_logger("streamtrain.fit")
 _POLL_S = 0.02
 _INGEST_S = 0.5  # one native call
 _END_S = 10.0  # for threads to end; only what `on_event` calls takes longer than a fraction of it
-_TOPIC_ID = "memory"  # stands in the manifest where a topic's id would
 _MEANING: dict[int, type[StreamtrainError]] = {each.exit_code: each for each in (CheckFailed, UserMistake)}
 
 
@@ -94,19 +94,19 @@ class MemoryRun:
         Raises CheckFailed, UserMistake, and what an iterator or `on_event` raises.
         """
         self._start(rows)
-        stopped = ""
+        stopped, is_stopped = "", False
         try:
             self._watch()
         except Stopped as why:
-            stopped = str(why)
-            manifest = self._publisher.stored().manifest
-            dead = self._publisher.dead.rows
-            self._tell("ended", version=manifest.version, rows=manifest.rows_seen, dead_letters=dead)
+            stopped, is_stopped = str(why), True
         except RunOver as over:
             raise CheckFailed(
                 f"{over}; see in the log why, and whether memory is short for train.workers = {self._job.train.workers}"
             ) from None
         stored = self._counted(self._publisher.stored())
+        if is_stopped:
+            manifest, dead = stored.manifest, self._publisher.dead.rows
+            self._tell("ended", version=manifest.version, rows=manifest.rows_seen, dead_letters=dead)
         if not stored.manifest.rows_seen:
             told = self._publisher.left_out or "all were skipped"
             raise CheckFailed(
@@ -160,7 +160,7 @@ class MemoryRun:
         slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
         assembler = Assembler(job, Run(1, uuid.uuid4().hex), layout, slot, build_digest())
         state = view(ring.mean_address(0), layout.state_bytes)
-        lineage = first_lineage(job, Positions(_TOPIC_ID, (Position(0),)))
+        lineage = first_lineage(job, Positions(MEMORY, (Position(0),)))
         fill_fresh(self._model, lineage.seed, job.train.workers, state)
         lineage = publish_first(lineage, state, assembler, self._publisher)
         ring.begin(

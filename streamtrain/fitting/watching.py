@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from streamtrain.clients.published import Published, published_of
 from streamtrain.columns.rejected import RejectedRows
-from streamtrain.compute.module import Module
+from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.callbacks import Callbacks, Moment
 from streamtrain.fitting.fitted import Fitted, fitted_of
@@ -29,7 +29,9 @@ class Watching:
     What they raise comes out of heed(), and Stopped. UserMistake for a pace that they do not go with.
     """
 
-    def __init__(self, callbacks: Callbacks, network: Module | None, rounds: int | None, epochs: int | None) -> None:
+    def __init__(
+        self, callbacks: Callbacks, network: TorchModule | None, rounds: int | None, epochs: int | None
+    ) -> None:
         self._callbacks, self._network = callbacks, network
         if callbacks.hear("on_epoch"):
             if rounds is not None:
@@ -47,7 +49,7 @@ class Watching:
 
     def end(self, stored: Stored, stopped: str, rejected: RejectedRows) -> Fitted:
         """Nothing runs any more: what is left."""
-        fitted = fitted_of(stored, self._network, self.history, stopped, rejected)
+        fitted = fitted_of(Fitted, stored, self._network, self.history, stopped=stopped, rejected=rejected)
         self._callbacks.tell("on_end", fitted)
         return fitted
 

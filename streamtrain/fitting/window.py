@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,11 @@ from streamtrain.fitting.history import History
 from streamtrain.fitting.memory_publisher import stored_of
 from streamtrain.fitting.minimizers import Minimum, WindowStep
 from streamtrain.job import Job
+from streamtrain.origins.moves import MEMORY
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembler
 from streamtrain.run.round_log import Columns
 from streamtrain.topics.manifest import Counts, Position, Run, Slot
-
-_TOPIC_ID = "memory"  # stands in the manifest where a topic's id would
 
 
 class WindowHistory(History):
@@ -136,16 +135,13 @@ def _fitted(
     one = _of_one_worker(job)
     run, slot = Run(1, uuid.uuid4().hex), Slot(held.layout.row_capacity, 1)
     assembler = Assembler(one, run, model.layout.published(1), slot, build_digest())
-    lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, held.rows, [Position(len(held.slots))], _TOPIC_ID)
+    lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, held.rows, [Position(len(held.slots))], MEMORY)
     lineage.counts = Counts(held.rows, rejected.rows)
     assembled = assembler.assemble(replace(lineage, untrained=False), memory(model, state), 0, Columns.empty(), metrics)
-    stored = stored_of(assembled.snapshot, 0)
-    stopped = f"{found.reason}: {found.details}"
-    plain = fitted_of(stored, job.network, WindowHistory(found.steps), stopped, rejected)
-    whole = {each.name: getattr(plain, each.name) for each in fields(Fitted)}
-    return FittedWindow(
-        **whole, reason=found.reason, value=found.value, gradient_norm=found.gradient_norm,
-        evaluations=found.evaluations,
+    return fitted_of(
+        FittedWindow, stored_of(assembled.snapshot, 0), job.network, WindowHistory(found.steps), rejected=rejected,
+        stopped=f"{found.reason}: {found.details}", reason=found.reason, value=found.value,
+        gradient_norm=found.gradient_norm, evaluations=found.evaluations,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from streamtrain.compute.snapshot import Place, places
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.topics import manifest as wire
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import CHUNK_BYTES, Manifest, Payload
 from streamtrain.topics.topic import MESSAGE_BYTES, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, Reader
@@ -26,6 +27,7 @@ from streamtrain.topics.wire import DIGEST_BYTES, Reader
 WIRE_VERSION = 1
 WHAT = "snapshot file"
 SUFFIX = ".snapshot"
+SAVED = f"model{SUFFIX}"  # in a folder of Fitted.save
 _LINE_LIMIT = 64 * 1024  # bytes
 _HEX_DIGEST = 2 * DIGEST_BYTES
 _PIECE = 1 << 20  # numbers looked at at a time
@@ -69,13 +71,14 @@ def place_of(manifest: Manifest, chunk: int) -> int:
 
 
 class SnapshotFile:
-    """One that is read: what it says of itself is checked when it is opened, the rest by `check`.
+    """One that is read, at a path or as SAVED in a folder. What it says of itself is checked when it is opened, the
+    rest by `check`.
 
     SnapshotError says at which byte it is not what was written, UserMistake that it cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path = path / SAVED if path.is_dir() else path
         try:
             self._file: IO[bytes] = path.open("rb")
         except OSError as error:
@@ -160,9 +163,7 @@ class SnapshotFile:
             section = f"chunk {index + 1} of {manifest.chunk_count}"
             chunk = self._bytes(self._begin + at, size, section)
             if sha256(chunk) != digest:
-                self.fail(
-                    self._begin + at, section, f"the digest {digest.hex()[:12]}…", f"{sha256(chunk).hex()[:12]}…"
-                )
+                self.fail(self._begin + at, section, f"the digest {digest.hex()[:12]}…", f"{sha256(chunk).hex()[:12]}…")
             yield chunk
 
     def _payload_of(self, chunk: int) -> tuple[Payload, int]:
@@ -170,6 +171,13 @@ class SnapshotFile:
         manifest = self.manifest
         first = chunk < len(manifest.model.chunks)
         return (manifest.model, 0) if first else (manifest.trainer, manifest.model.size)
+
+    def stored(self) -> Stored:
+        """The whole snapshot in memory; SnapshotError where a chunk is not what was written."""
+        chunks = list(self.chunks())
+        model = len(self.manifest.model.chunks)
+        payloads = b"".join(chunks[:model]), b"".join(chunks[model:])
+        return Stored(self.manifest, self.digest, self.origin.offset, *payloads)
 
     def check(self, on_chunk: Callable[[int], Any] = lambda size: None) -> dict[str, Place]:
         """Goes over all of it: every digest, and every number is one. Gives the tensors of both payloads by name.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from streamtrain.topics.manifest import Position, Positions
 
+MEMORY = "memory"  # stands where a topic's id would, of rows that a program holds
 _FILES = "files:"  # begins the identity of files, which no topic id has
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from typing import Any
@@ -143,7 +144,7 @@ def test_what_a_module_raises_ends_it_and_says_so() -> None:
 
 
 PROGRAM = """
-import torch, streamtrain
+import pickle, torch, streamtrain
 from tests.fitting.example import TABLES, columns
 
 class Net(torch.nn.Module):
@@ -157,6 +158,8 @@ class Net(torch.nn.Module):
 if __name__ == "__main__":
     fitted = streamtrain.fit({**TABLES, "model": {}}, columns(1500), module=Net)
     print(fitted.manifest.model_spec["torch"]["name"], fitted.predict({"a": 5.0, "b": 2.0, "colour": "red"}))
+    with open("fitted.pickle", "wb") as file:
+        pickle.dump(fitted, file)
 """
 
 
@@ -164,6 +167,8 @@ def test_a_class_of_a_programs_main_file(tmp_path: Any) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     command = [sys.executable, str(tmp_path / "program.py")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("__main__:Net {'prediction':")
+    loaded = pickle.loads((tmp_path / "fitted.pickle").read_bytes())  # where __main__ is another program
+    assert str(loaded.predict({"a": 5.0, "b": 2.0, "colour": "red"})) in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,8 @@ def test_it_is_a_fit(tmp_path: Path) -> None:
     assert answer["prediction"] in "0123"
     fitted.save(tmp_path / "model")
     assert streamtrain.Fitted.load(tmp_path / "model").predict(row) == answer
+    copied = pickle.loads(pickle.dumps(fitted))
+    assert copied == fitted and copied.predict(row) == answer and copied.converged == fitted.converged
     history = fitted.history.rows()
     assert [each["iteration"] for each in history] == list(range(1, fitted.iterations + 1))
     assert history[-1]["loss"] == fitted.value and history[-1]["gradient_norm"] == fitted.gradient_norm

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from streamtrain.clients.snapshot import Snapshot
 from streamtrain.columns.forms import collected
 from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
 from streamtrain.errors import StreamtrainError, UserMistake
@@ -19,6 +20,7 @@ from streamtrain.fitting.fitted import Fitted
 from streamtrain.fitting.given_labels import check_labels
 from streamtrain.fitting.memory_run import MemoryRun
 from streamtrain.fitting.progress import shown
+from streamtrain.fitting.start import Start
 from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
 from streamtrain.run.host import Event
@@ -31,6 +33,7 @@ def fit(
     *,
     files: str | Path | Sequence[str | Path] | None = None,
     module: Any = None,
+    start: Fitted | Snapshot | str | Path | None = None,
     epochs: int = 1,
     callbacks: Sequence[Any] = (),
     every_rounds: int | None = None,
@@ -49,10 +52,9 @@ def fit(
     In their place `files` are read one behind the other, never as a whole, as `produce` and `vectorize` read them: to
     the bits that their rows give through a topic. `epochs`: passes over the rows, of an iterator one; each ends a round
     and goes on from the one before, as a trainer does that is started again.
-
     `module`: a torch.nn.Module, or what makes one, as the network; the job's model has no layers then. What it holds is
-    where training starts, and is left as it was.
-
+    where training starts, and is left as it was. `start`: a Fitted of the same columns, model and optimizer, or the
+    path of one that is saved: training goes on where it ended. A Snapshot of follow_snapshots has no optimizer's state.
     `callbacks` (see Moment) are called after each publication, or with `every_rounds` or `every_epochs` behind exactly
     so many, and at the end, while training waits: the same moments in every run. They change no bit. `progress`: a bar,
     where standard error is a terminal. `on_event` gets what a trainer tells: {"event": "progress" | "published" |
@@ -70,10 +72,10 @@ def fit(
     check_labels(given, rows)
     wanted = _without_clock(given)
     source = rows if files is None else FileRecords(wanted, _paths(rows, files), rejecting=rejecting)
-    watching = Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)
+    begin, watching = Start.of(start, wanted), Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)
     watching.begin(given)
     with shown(progress, rows, epochs, on_event) as heard:
-        trained = _trained(MemoryRun(wanted, heard, watching, rejecting, epochs), source)
+        trained = _trained(MemoryRun(wanted, heard, watching, rejecting, epochs, begin), source)
     return watching.end(*trained)
 
 

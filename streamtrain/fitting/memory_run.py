@@ -1,4 +1,4 @@
-"""One run of `fit`: a lineage from its fresh start to the end of the rows, between two ends in memory.
+"""One run of `fit`: a lineage from its start to the end of the rows, between two ends in memory.
 
 Source, ingest and publisher are threads of the caller; workers are processes.
 """
@@ -22,14 +22,13 @@ from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.memory_publisher import MemoryPublisher
+from streamtrain.fitting.start import Start, begun
 from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
 from streamtrain.log import get_logger
-from streamtrain.origins.moves import MEMORY
 from streamtrain.run.arena import make_arena, worker_config
-from streamtrain.run.beginning import fill_fresh, publish_first
+from streamtrain.run.beginning import publish_first
 from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
-from streamtrain.run.lineage import first_lineage
 from streamtrain.run.publication import Assembler
 from streamtrain.run.publishing import Ended, Publishing
 from streamtrain.run.ready import round_cutter
@@ -37,7 +36,7 @@ from streamtrain.run.round_log import UnpublishedRounds
 from streamtrain.schemas import bare_format
 from streamtrain.topics import manifest
 from streamtrain.topics.chunks import Stored
-from streamtrain.topics.manifest import Position, Positions, Run, Slot
+from streamtrain.topics.manifest import Run, Slot
 from streamtrain.topics.topic import sha256
 
 log = get_logger("streamtrain.fit")
@@ -54,11 +53,17 @@ class MemoryRun:
     """
 
     def __init__(
-        self, job: Job, on_event: Callable[[Event], None], watching: Watching, rejecting: Rejecting, epochs: int = 1
+        self,
+        job: Job,
+        on_event: Callable[[Event], None],
+        watching: Watching,
+        rejecting: Rejecting,
+        epochs: int = 1,
+        start: Start | None = None,
     ) -> None:
         self._job = job
         self._on_event = on_event
-        self._watching, self._epochs = watching, epochs
+        self._watching, self._epochs, self._goes_on_from = watching, epochs, start
         model = Model(job.model_spec(), job.network)
         self._model = model
         self._host = Host(lambda: make_arena(job, model), worker_config(job), HostOptions(), on_event, last_words=True)
@@ -107,7 +112,8 @@ class MemoryRun:
         if is_stopped:
             manifest, dead = stored.manifest, self._publisher.dead.rows
             self._tell("ended", version=manifest.version, rows=manifest.rows_seen, dead_letters=dead)
-        if not stored.manifest.rows_seen:
+        begun = 0 if self._goes_on_from is None else self._goes_on_from.stored.manifest.rows_seen
+        if stored.manifest.rows_seen == begun:
             told = self._publisher.left_out or "all were skipped"
             raise CheckFailed(
                 f"rows: expected some to train on, got none that can be used: {told}; "
@@ -145,7 +151,7 @@ class MemoryRun:
         ring = _native.CoordinatorEnd(arena)
         publishing = self._begin(arena, ring)
         if self._watching.pace is not None:
-            self._watching.pace.begin(ring)
+            self._watching.pace.begin(ring, publishing.lineage.round)
         self._heartbeat = _native.Heartbeat(ring)
         ring.start()
         self._host.spawn_workers()
@@ -154,18 +160,18 @@ class MemoryRun:
         self._threads["publisher"] = in_background(_publish, publishing, name="publisher")
 
     def _begin(self, arena: _native.Arena, ring: _native.CoordinatorEnd) -> Publishing:
-        """A fresh lineage, its state in place and published as the first snapshot."""
+        """A new lineage, its state in place and published as the first snapshot."""
         job = self._job
         layout = self._model.layout.published(job.train.workers)
         slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
         assembler = Assembler(job, Run(1, uuid.uuid4().hex), layout, slot, build_digest())
         state = view(ring.mean_address(0), layout.state_bytes)
-        lineage = first_lineage(job, Positions(MEMORY, (Position(0),)))
-        fill_fresh(self._model, lineage.seed, job.train.workers, state)
+        lineage = begun(job, self._model, layout, state, self._goes_on_from)
         lineage = publish_first(lineage, state, assembler, self._publisher)
         ring.begin(
-            round=-1, learning_rate=job.optimizer.learning_rate, seed=lineage.seed, positions=[(0, 0, 0)]
-        )
+            round=lineage.round, learning_rate=job.optimizer.learning_rate, seed=lineage.seed,
+            rows_seen=lineage.rows_seen, positions=[(0, 0, 0)],
+        )  # fmt: skip
         unpublished = UnpublishedRounds(ring)
         return Publishing(job, lineage, ring, unpublished, assembler, self._publisher, self._tell)
 

@@ -22,10 +22,10 @@ class Pace:
         self._looked = self._awaited = _NONE
         self._left = False
 
-    def begin(self, ring: _native.CoordinatorEnd) -> None:
-        """Before the first round is opened."""
-        self._ring = ring
-        self._await_round(_NONE)
+    def begin(self, ring: _native.CoordinatorEnd, round: int) -> None:
+        """Before the first round, which follows `round`, is opened."""
+        self._ring, self._looked = ring, round
+        self._await_round(round)
 
     @property
     def awaited(self) -> int:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from example_format import plain_formats
 from looped import over
 
 import streamtrain
-from streamtrain import EarlyStopping, EarlyStoppingTrainer, Fitted, ParallelWrapper, fit
+from streamtrain import EarlyStopping, EarlyStoppingTrainer, Fitted, ParallelWrapper, Snapshot, fit
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
@@ -493,6 +494,49 @@ def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch
     assert Fitted.load(tmp_path).digest == before.digest
     after.save(tmp_path)
     assert Fitted.load(tmp_path).digest == after.digest and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("settings", [{}, {"average_optimizer_state": False}, {"batch_growth": 50, "workers": 3}])
+def test_it_goes_on_where_another_ended(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """To the bits of one fit of two passes: its parameters, moments, scores, batch growth and rounds."""
+    tables, given = with_train(**settings), columns(1500)
+    whole, first = fit(tables, given, epochs=2), fit(tables, given)
+    first.save(tmp_path)
+    seen: list[int] = []
+    for start in (first, str(tmp_path)):
+        second = fit(tables, given, start=start, callbacks=[lambda moment: seen.append(moment.round)], every_rounds=4)
+        assert same_bits(second, whole) and second.trainer == whole.trainer
+        theirs, ours = whole.manifest, second.manifest
+        assert (ours.round, ours.rows_seen, ours.metrics["total"]) == (theirs.round, 3000, theirs.metrics["total"])
+        (of,) = ours.imported
+        assert (of.version, of.digest.hex(), of.lineage) == (first.version, first.digest, first.manifest.lineage)
+        assert (ours.counts.trained, second.history[0].rows > 1500, ours.lineage != of.lineage) == (1500, True, True)
+    assert all((round + 1) % 4 == 0 or round == ours.round for round in seen) and min(seen) > first.manifest.round
+    third = fit(tables, given, start=second)
+    assert len(third.manifest.imported) == 2 and third.manifest.rows_seen == 4500
+
+
+def test_what_it_cannot_go_on_from(tmp_path: Path) -> None:
+    """A followed snapshot has no state of the optimizer: that begins anew."""
+    given = columns(500)
+    first = fit(TABLES, given)
+    followed = Snapshot(**{each.name: getattr(first, each.name) for each in fields(Snapshot)})
+    second = fit(TABLES, given, start=followed)
+    assert second.manifest.rows_seen == 1000 and second.manifest.imported[0].digest.hex() == first.digest
+    assert not same_bits(second, fit(TABLES, given)) and not same_bits(second, fit(TABLES, given, start=first))
+    skips = {**TABLES, "columns": {**TABLES["columns"], "y": {"role": "label", "missing": "skip"}}}
+    with pytest.raises(CheckFailed, match="rows: expected some to train on"):
+        fit(skips, {**given, "y": np.full(500, np.nan)}, start=fit(skips, given))
+    for tables, text in (
+        ({**TABLES, "model": {**TABLES["model"], "layers": [{"dense": 9}]}}, r"model.layers: .*dense = 8.*dense = 9"),
+        ({**TABLES, "optimizer": {"name": "sgd"}}, "optimizer.name: snapshot 'adam', job 'sgd'; take the columns"),
+        ({**TABLES, "columns": {name: each for name, each in TABLES["columns"].items() if name != "b"}}, "columns.b"),
+    ):  # fmt: skip
+        with pytest.raises(UserMistake, match=rf"fit: start: snapshot {first.version} of fit does not fit .*{text}"):
+            fit(tables, given, start=first)
+    for start, text in ((5, "expected a Fitted, .* got int"), (tmp_path / "none", "none: cannot be read")):
+        with pytest.raises(UserMistake, match=text):
+            fit(TABLES, given, start=start)
 
 
 UNPICKLE = """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from streamtrain.clients.history import history, run_ends
 from streamtrain.compute.early_stopping import NAME
@@ -13,23 +15,29 @@ from streamtrain.fitting.history import History, Step
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.moving.snapshot_file import Origin
+from streamtrain.moving.importing import Import
+from streamtrain.moving.snapshot_file import Origin, SnapshotFile
 from streamtrain.run.host import Event
 from streamtrain.run.train import Interrupts, TrainOptions, train
 from streamtrain.schemas import with_schema
+from streamtrain.topics.manifest import POSITIONS
 
 _MEANING: dict[int, type[StreamtrainError]] = {
     each.exit_code: each for each in (CheckFailed, UserMistake, KafkaUnreachable, Replaced)
 }
 
 
-def train_to_end(job: Job, on_event: Callable[[Event], None]) -> Fitted:
+def train_to_end(job: Job, on_event: Callable[[Event], None], start: Fitted | None = None) -> Fitted:
     """Goes on where the newest snapshot ends, publishes to the job's topics, and gives the snapshot it ends with.
 
-    Raises as the command ends: UserMistake, CheckFailed, KafkaUnreachable, Replaced, with what the run itself says.
+    A job that has no snapshot begins with `start`, as after `streamtrain snapshots import`. Raises as the commands end:
+    UserMistake, CheckFailed, KafkaUnreachable, Replaced, with what the run itself says.
     """
     bootstrap, kafka = job.kafka_admin()["bootstrap.servers"], job.kafka_consumer()
-    code = train(with_schema(job), TrainOptions(until_end=True), on_event, Interrupts())
+    job = with_schema(job)
+    if start is not None:
+        _import(job, start)
+    code = train(job, TrainOptions(until_end=True), on_event, Interrupts())
     if code:
         ends = run_ends(job.name, bootstrap, kafka)
         end = ends[max(ends)] if ends else None
@@ -45,6 +53,19 @@ def train_to_end(job: Job, on_event: Callable[[Event], None]) -> Fitted:
     early = stored.manifest.metrics.get(NAME, {})
     stopped = f"{early['reason']}: {early['details']}" if early.get("reason") else ""
     return fitted_of(Fitted, stored, job.network, steps, origin, stopped=stopped)
+
+
+def _import(job: Job, start: Fitted) -> None:
+    """Nothing where the job's newest snapshot is it, or came from it. UserMistake where it came from elsewhere."""
+    with SnapshotTopic(job.name, job.kafka_admin()["bootstrap.servers"], job.kafka_consumer()) as topic:
+        newest = topic.newest_manifest()
+    digests = [] if newest is None else [newest.digest, *(of.digest for of in newest.manifest.imported)]
+    if bytes.fromhex(start.digest) in digests:
+        return
+    with TemporaryDirectory() as folder:
+        start.save(folder)
+        with SnapshotFile(Path(folder)) as file:
+            Import(job, file, POSITIONS[0]).run()
 
 
 def _steps(job: Job, bootstrap: str, lineage: str) -> Iterator[Step]:

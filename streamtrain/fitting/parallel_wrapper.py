@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamtrain.columns.rejected import MAX_REJECTED
+from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.fit import fit, job_of
 from streamtrain.fitting.fitted import Fitted
@@ -22,7 +23,8 @@ from streamtrain.run.host import Event
 class ParallelWrapper:
     """A job's model, to be trained by several workers whose parameters are averaged every so many batches.
 
-    `job` as for `fit`, `module` too. These settings stand in the place of the job's own:
+    `job` as for `fit`, `module` too; or a Fitted, whose job is taken, and which training goes on from. These settings
+    stand in the place of the job's own:
 
     workers: processes (train.workers). prefetch_buffer: batches in the ring (train.prefetch_buffer); if not given 24,
     or three rounds where that is more. averaging_frequency: batches per worker between two averagings
@@ -38,7 +40,7 @@ class ParallelWrapper:
 
     def __init__(
         self,
-        job: Job | str | Path | Mapping[str, Any],
+        job: Job | str | Path | Mapping[str, Any] | Fitted,
         workers: int = 4,
         prefetch_buffer: int | None = None,
         averaging_frequency: int = 1,
@@ -60,7 +62,9 @@ class ParallelWrapper:
             "affinity": affinity,
             "averaging": averaging if isinstance(averaging, Mapping) else {"name": averaging},
         }
-        self.job = _with_train(job_of(job, module), self._settings)
+        self._start = job if isinstance(job, Fitted) else None
+        found = job_of(job, module) if not isinstance(job, Fitted) else _job_of_fitted(job, module)
+        self.job = _with_train(found, self._settings)
 
     def fit(
         self,
@@ -78,14 +82,19 @@ class ParallelWrapper:
 
         Or a Job with a [kafka]: it is trained in the place of the wrapper's own, from where its newest snapshot ends to
         where its records end now, and published, as `streamtrain train --until-end` does; once, without callbacks.
+
+        The wrapper of a Fitted trains rows as fit(start=fitted) does. A Job with a [kafka] then begins with that model,
+        in a new lineage at records.start; one that has a snapshot goes on with it if it came from that model, and is a
+        UserMistake otherwise.
         """
         if isinstance(source, Job):
             _check_stream(source, epochs, callbacks, every_rounds, every_epochs)
             with shown(progress, None, 1, on_event) as heard:
-                return train_to_end(_with_train(source, self._settings), heard)
+                return train_to_end(_with_train(source, self._settings), heard, self._start)
         return fit(
             self.job,
             **given_as(source),
+            start=self._start,
             epochs=epochs,
             callbacks=callbacks,
             every_rounds=every_rounds,
@@ -94,6 +103,12 @@ class ParallelWrapper:
             on_event=on_event,
             max_rejected=max_rejected,
         )
+
+
+def _job_of_fitted(fitted: Fitted, module: Any) -> Job:
+    """The job that a model was trained with; it has no [kafka]."""
+    network = fitted.network if module is None else TorchModule.of(module)
+    return Job.from_effective(fitted.manifest.job_settings, network=network)
 
 
 def given_as(source: Any) -> dict[str, Any]:

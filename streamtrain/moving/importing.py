@@ -19,7 +19,7 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.transaction import Batch, Transactions
 from streamtrain.log import get_logger
 from streamtrain.moving.snapshot_file import SnapshotFile
-from streamtrain.origins.moves import is_files
+from streamtrain.origins.moves import MEMORY, is_files
 from streamtrain.origins.origin import Gaps
 from streamtrain.origins.topic import records_topic, start_offsets
 from streamtrain.run.held_job import HeldJob
@@ -36,6 +36,7 @@ log = get_logger(__name__)
 
 _STARTING_S = 10.0  # in which a run that has taken an empty job has published its first snapshot, or is gone
 _LOOK_S = 0.2
+_BEGINNINGS = {"earliest": "beginning", "latest": "end"}  # of records.start
 
 
 Heard = Callable[[int], Any]
@@ -43,10 +44,12 @@ T = TypeVar("T")
 
 
 class Import:
-    """Of `file` into `job`; `positions` is one of manifest.POSITIONS. Opens readers of the job's topics."""
+    """Of `file` into `job`; `positions` is one of manifest.POSITIONS. Rows of a program lie in no topic: for a snapshot
+    of them "keep" is where `records.start` begins. Opens readers of the job's topics.
+    """
 
     def __init__(self, job: Job, file: SnapshotFile, positions: str) -> None:
-        self._job, self._file, self._positions = job, file, positions
+        self._job, self._file, self._positions = job, file, _meant(positions, file, job)
         self._admin = Admin(job.kafka.bootstrap, job.kafka_admin())
         self._wishes = job_topics(job.name, job.topic_tables())
         self._names = {wish.key: wish.name for wish in self._wishes}
@@ -165,6 +168,19 @@ class Import:
         first = Assembler(job, run, layout, of.slot, build_digest()).first(lineage)
         archive = job.publish.archive
         return placed(first, of.model, of.trainer, job.publish.keep, None if archive is None else archive.keep)
+
+
+def _meant(positions: str, file: SnapshotFile, job: Job) -> str:
+    if positions != "keep" or file.manifest.positions.topic_id != MEMORY:
+        return positions
+    start = job.records.start
+    if start not in _BEGINNINGS:
+        raise UserMistake(
+            f"{file.path}: snapshot {file.manifest.version} is of the rows of a program, which lie in no topic, and "
+            f"records.start is a time ({start}); nothing was imported; say where training goes on: --positions "
+            "beginning, or --positions end"
+        )
+    return _BEGINNINGS[start]
 
 
 def _settled(read: Callable[[], T]) -> T:

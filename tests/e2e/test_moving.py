@@ -14,6 +14,7 @@ import pytest
 from served_http import serving
 from waiting import wait_for
 
+import streamtrain
 from streamtrain.broker import Broker
 from streamtrain.errors import Replaced, SnapshotError, UserMistake
 from streamtrain.kafka.transaction import Transactions
@@ -119,6 +120,29 @@ def test_into_another_job_the_same_bits_and_answers_then_trained_on(
     assert other.newest().manifest.round > was.manifest.round
     ends = other.control().ends
     assert [ends[1].exit_code, ends[1].reason] == [0, f"imported snapshot {was.manifest.version} of {trained.name}"]
+
+
+def test_a_fit_goes_live(other: LiveJob, tmp_path: Path) -> None:
+    """What Fitted.save has written, as a folder or its file; training begins where records.start does."""
+    fitted = streamtrain.fit(other.job, list(rows(1500)))
+    fitted.save(tmp_path / "model")
+    other.produce(1000, seed=3)
+    told = imported(other, tmp_path / "model")
+    now, manifest = other.newest(), fitted.manifest
+    assert (now.model, now.trainer, now.manifest.version) == (fitted.payload, fitted.trainer, manifest.version + 1)
+    (of,) = now.manifest.imported
+    assert (of.version, of.digest.hex(), of.lineage) == (fitted.version, fitted.digest, manifest.lineage)
+    assert (of.cluster, of.positions, told["positions"][0]) == ("memory", "beginning", [0, 0])
+    with other.model() as model:
+        assert answered(model.predict(ASKED)) == answered(fitted.predict(ASKED))
+    other.verified()
+    assert rows_after(other.path) == 2500 and other.verified()["rows"]["trained"] == 1000
+    other.replayed(told["version"])
+    again = other.here("snapshots import", str(tmp_path / "model" / "model.snapshot"))
+    assert again.returncode == 2 and "expected no snapshot yet" in " ".join(again.stderr.split())
+    other.path.write_text(other.path.read_text().replace("[records]", '[records]\nstart = "2024-01-01"'))
+    timed = other.here("snapshots import", str(tmp_path / "model"))
+    assert timed.returncode == 2 and "records.start is a time (2024-01-01T" in " ".join(timed.stderr.split())
 
 
 def test_on_the_same_records_training_goes_on_where_it_ended(

@@ -11,7 +11,7 @@ from looped import over
 import streamtrain
 from streamtrain import EarlyStopping, EarlyStoppingTrainer, Job, ParallelWrapper
 from streamtrain.errors import UserMistake
-from tests.e2e.harness import LiveJob
+from tests.e2e.harness import LiveJob, rows
 from tests.fitting.example import TABLES, columns, dicts, same_bits, with_train
 from tests.fitting.test_fit import written
 
@@ -109,6 +109,26 @@ def test_a_job_is_trained_on_its_records(kafka: Any, tmp_path: Path) -> None:
     newest = Job.load(job.path, sets=["optimizer.name=sgd"])
     with pytest.raises(UserMistake, match=r"ended with 2: .* does not fit the job: optimizer.name"):
         wrapper.fit(newest)
+
+
+def test_a_fitted_goes_on_and_goes_live(kafka: Any, tmp_path: Path) -> None:
+    job, given = LiveJob(kafka, tmp_path, round_interval="off", workers=1), list(rows(1500))
+    fitted = ParallelWrapper(job.job, 2, None, 3).fit(given)
+    wrapper = ParallelWrapper(fitted, 2, None, 3)
+    assert wrapper.job.model_spec() == fitted.manifest.model_spec and wrapper.job.name == job.name
+    other = wrapper.fit(given)
+    assert same_bits(other, ParallelWrapper(job.job, 2, None, 3).fit(given, epochs=2))
+    for part in range(2):
+        job.produce(2000, seed=part)
+        live = wrapper.fit(job.job)
+        assert live.manifest.rows_seen == 1500 + 2000 * (part + 1), "the second goes on where the first ended"
+        assert [of.digest.hex() for of in live.manifest.imported] == [fitted.digest]
+        job.verified()
+    assert live.origin.cluster == job.admin.cluster_id() and live.origin.topic == f"{job.name}.snapshots"
+    with pytest.raises(UserMistake, match=r"expected no snapshot yet, found version .* import into a job of another"):
+        ParallelWrapper(other, 2, None, 3).fit(job.job)
+    job.produce(500, seed=2)
+    assert ParallelWrapper(live, 2, None, 3).fit(job.job).manifest.rows_seen == 6000
 
 
 def test_what_is_no_source() -> None:

@@ -179,18 +179,21 @@ def export_(
 def import_(
     session: Session,
     job: JobFile,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What `export` or Fitted.save wrote.", show_default=False)
+    ],
     positions: Annotated[
         str,
         typer.Option(
             "--positions",
             metavar="|".join(POSITIONS),
             help="Where training goes on: where the snapshot ended, if these are the records it has read (the same "
-            "topic id); else at the beginning or the end of the records topic.",
+            "topic id), or at records.start, if a `fit` made it; else at the beginning or the end of the records.",
         ),
     ] = POSITIONS[0],
 ) -> None:
-    """Begin a job that has no snapshot yet with an exported one: its parameters, optimizer state and scores."""
+    """Begin a job that has no snapshot yet with an exported one, or one of a `fit`: its parameters, optimizer state and
+    scores."""
     if positions not in POSITIONS:
         raise UserMistake(f"--positions: expected {', '.join(POSITIONS)}, got {positions!r}")
     arm(os.environ.get("STREAMTRAIN_FAILPOINTS", ""))
@@ -204,7 +207,7 @@ def import_(
         "imported": [_of_import(each) for each in manifest.imported], "topic_id": manifest.positions.topic_id,
         "positions": [list(position) for position in manifest.positions.partitions],
     }  # fmt: skip
-    where = "where it ended" if positions == POSITIONS[0] else f"at the {positions} of the records"
+    where = "where it ended" if of.positions == POSITIONS[0] else f"at the {of.positions} of the records"
     told = f"imported snapshot {of.version} of {of.job} as version {manifest.version} of {found.name}"
     session.out.document(document, f"{told}; training goes on {where}")
 

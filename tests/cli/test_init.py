@@ -234,6 +234,12 @@ def test_rate_and_workers_are_chosen_by_the_model_and_machine() -> None:
     assert 'name = "adagrad"\nlearning_rate = 0.2 ' in text
     text = text_of([{**row, "y": 0.5 * at} for at, row in enumerate(pairs)], ["late"])
     assert 'name = "adam"\nlearning_rate = 2e-2 ' in text
+    for values, optimizer in ((512, "adam"), (513, "rmsprop")):
+        ids = [{"user_id": f"u{at % values}", "late": at % 2} for at in range(2 * values)]
+        text = text_of(ids, ["late"])
+        found = tomllib.loads(text)["optimizer"]
+        assert found["name"] == optimizer and found["groups"]["embedding"]["rate_factor"] == 4
+    assert (found["alpha"], found["learning_rate"]) == (0.999, 1e-3) and "# 513 values, each seen seldom" in text
 
 
 def test_a_file_that_is_there_is_not_written_over(run: Run, sample: Path, tmp_path: Path) -> None:

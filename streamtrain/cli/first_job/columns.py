@@ -213,7 +213,7 @@ def _category(sample: Sample, column: SampledColumn, why: str, other: str = "") 
     settings = f'kind = "category", {size}{_one_text(column)}, embed = {embed}{missing}'
     why = why if column.written is None else written_reason(column.written)
     reason = f"{why}; {counted}" if why else counted
-    return Decision(column.name, settings, reason, other, width=embed, feature=True)
+    return Decision(column.name, settings, reason, other, values=distinct, width=embed, feature=True)
 
 
 def _one_text(column: SampledColumn) -> str:

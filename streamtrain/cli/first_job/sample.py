@@ -26,6 +26,7 @@ class Decision:
     settings: str = ""
     reason: str = ""
     other: str = ""  # the other choice, where the sample leaves two
+    values: int = 0  # of a category, how many differ
     width: int = 0  # columns of the input matrix
     points: int = 0  # numbers of pictures
     feature: bool = False

@@ -1,4 +1,4 @@
-"""Frequent values of a hashed category that share a bucket, so that the model cannot tell them apart."""
+"""Frequent values of a hashed column that share a bucket, so that the model cannot tell them apart."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ class Frequent:
 
 class Collisions(NamedTuple):
     """The frequent values of a column that share a bucket with another one: how many, and their share of the rows, or
-    of the entries of lists and texts."""
+    of the entries of lists, texts and pairs."""
 
     values: int
     frequent: int
     share: float
     buckets: int
     of_what: str = "rows"
+    by_bits: bool = False  # Vowpal Wabbit's hash, whose bits give the buckets
 
     @classmethod
-    def of(cls, hashes: Frequent, rows: int, buckets: int, of_what: str = "rows") -> Collisions:
+    def of(cls, hashes: Frequent, rows: int, buckets: int, of_what: str = "rows", by_bits: bool = False) -> Collisions:
         """`rows`: how many there are of what `of_what` names."""
         values, counts = hashes.frequent(rows)
         _, index, sizes = np.unique(
@@ -53,11 +54,11 @@ class Collisions(NamedTuple):
         )
         shared = sizes[index] > 1
         share = float(counts[shared].sum()) / rows if rows else 0.0
-        return cls(int(shared.sum()), len(values), share, buckets, of_what)
+        return cls(int(shared.sum()), len(values), share, buckets, of_what, by_bits)
 
     def warning(self, column: str) -> str:
         """Returns what the model cannot tell apart, and the remedy."""
-        remedy = "a vocabulary, or " if self.of_what == "rows" else ""
+        remedy = "a vocabulary, or " if self.of_what == "rows" else "more bits, and " if self.by_bits else ""
         return (
             f"{column}: {self.values} of {self.frequent} frequent values share a bucket with another one, "
             f"{self.share:.0%} of the {self.of_what}; give it {remedy}more than {self.buckets:,} buckets"

@@ -11,7 +11,7 @@ from streamtrain import _native
 from streamtrain.analysis.collisions import Collisions, Frequent
 from streamtrain.analysis.sketches import Array, Distinct, Spread, stability_index
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats import parse
+from streamtrain.columns.formats import of_columns, parse
 from streamtrain.columns.kinds import FEATURE
 from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
 from streamtrain.columns.kinds.parsed import ONE_TEXT, has_one_text
@@ -19,6 +19,7 @@ from streamtrain.columns.rejected import RejectedRows
 from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.transforms.transform import NUMBER, TEXT, TIME
+from streamtrain.columns.vw_hash import MOST_BITS
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format, job_format, with_schema
 
@@ -28,7 +29,7 @@ GROUPS = 64  # of categories, by their hash: what drift is seen by
 LIST = "list"
 _MISSING = "missing:"  # before a column's name: whether its cell is
 _NO_NUMBER = np.finfo(np.float32).tiny  # throughout a vector: it is missing
-_KEPT = ("path", "from", "parse", "unit", "zone", "hash_bits", "namespaces")
+_KEPT = ("path", "from", "parse", "unit", "zone", "hash_bits", "namespaces", "vw_bits")
 
 
 class Summary:
@@ -37,11 +38,16 @@ class Summary:
     def __init__(self, job: Job) -> None:
         job = with_schema(job)
         self._schema, self._told = _told_columns(job)
-        self._plan = RowPlan(self._schema, job_format(job), bare_format(job))
+        bits = _format_bits(job)
+        wide = {} if bits is None else {"bits": MOST_BITS}
+        self._plan = RowPlan(self._schema, {**job_format(job), **wide}, {**bare_format(job), **wide})
         self.bare = self._plan.bare  # format of records that never meet a registry
         self.rows = self.unusable = 0
-        buckets = {name: _buckets(job.schema, name, column) for name, column in job.schema.columns}
-        self.columns = {name: ColumnSummary(holds, buckets.get(name)) for name, holds in self._told.items()}
+        buckets = {name: _buckets(job.schema, name, column, bits) for name, column in job.schema.columns}
+        by_bits = {name for name, column in job.schema.columns if getattr(column, "vw_bits", None) is not None}
+        self.columns = {
+            name: ColumnSummary(holds, buckets.get(name), name in by_bits) for name, holds in self._told.items()
+        }
         self._missing_words = {
             name: _hash(name, column, "") for name, column in self._schema.columns if self._told.get(name) == TEXT
         }
@@ -103,10 +109,11 @@ class Summary:
 
 
 class ColumnSummary:
-    """The summary of a column of numbers, texts, times or lists. `buckets`: how many its hashes have, if any."""
+    """The summary of a column of numbers, texts, times or lists. `buckets`: how many its hashes have, if any;
+    `by_bits`: as many as Vowpal Wabbit's hash has of so many bits."""
 
-    def __init__(self, holds: str, buckets: int | None = None) -> None:
-        self.holds, self.buckets = holds, buckets
+    def __init__(self, holds: str, buckets: int | None = None, by_bits: bool = False) -> None:
+        self.holds, self.buckets, self.by_bits = holds, buckets, by_bits
         self.rows = self.there = self.unusable = 0
         self.entries = 0  # of lists and texts
         self.distinct, self.spread = Distinct(), Spread()
@@ -162,7 +169,7 @@ class ColumnSummary:
 
     def _collisions(self, buckets: int, stand_in: int | None) -> Collisions:
         if self.holds == LIST:
-            return Collisions.of(self.hashes, self.entries, buckets, "entries")
+            return Collisions.of(self.hashes, self.entries, buckets, "entries", self.by_bits)
         missing = 0 if stand_in is None else self.rows - self.there
         if missing:
             whole = Frequent()
@@ -194,12 +201,13 @@ def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
         if made is None:
             columns.append((name, column))
             continue
-        columns.append((name, Column.model_validate(made[1])))
+        wide = {"buckets": 1 << MOST_BITS} if _has_pairs(column) and _format_bits(job) is not None else {}
+        columns.append((name, Column.model_validate({**made[1], **wide})))
         holds[name] = made[0]
         if made[0] != TEXT and made[0] != LIST and made[1].get("kind") != "vector":
             transforms.append((_MISSING + name, {"is_missing": name}))
     words = job.schema.missing_words
-    return Schema(tuple(columns), "mean_squared_error", transforms=tuple(transforms), missing_words=words), holds
+    return _WideNames(tuple(columns), "mean_squared_error", transforms=tuple(transforms), missing_words=words), holds
 
 
 def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[str, Any]] | None:
@@ -209,7 +217,8 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
     kept = {key: value for key, value in column.settings().items() if key in _KEPT}
     form = column.entry.cells(column)
     if form == "pairs":
-        return LIST, {**kept, "kind": "sparse", "buckets": column.buckets, "missing": 0, "cut": True}
+        entries = {"buckets": column.buckets, "most": column.most_entries, "cut": True}
+        return LIST, {**kept, **entries, "kind": "sparse", "missing": 0}
     if form == "list" and column.buckets is not None:
         listed = {"list": True, "most": column.most_entries, "cut": True}
         return LIST, {**kept, "kind": "category", "buckets": _multiple(column.buckets), "missing": "", **listed}
@@ -230,10 +239,32 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
     return NUMBER, {**kept, "missing": 0}
 
 
-def _buckets(schema: Schema, name: str, column: Column) -> int | None:
-    """The buckets of a category, a list of some or a text; None of any other column."""
-    is_hashed = column.role == FEATURE and column.entry.is_text(column)
-    return column.buckets if is_hashed and schema.is_decoded(name, column) else None
+class _WideNames(Schema):
+    """A schema whose sparse columns spread a name's hash over a multiple of the buckets; an index keeps its bounds."""
+
+    def _native_column(self, name: str, column: Column) -> dict[str, Any]:
+        found = super()._native_column(name, column)
+        if "options" in found and _has_pairs(column):
+            found["options"]["spread"] = _multiple(column.buckets) // column.buckets
+        return found
+
+
+def _has_pairs(column: Column) -> bool:
+    return column.entry.cells(column) == "pairs"
+
+
+def _buckets(schema: Schema, name: str, column: Column, format_bits: int | None) -> int | None:
+    """The buckets of a category, a list of some, a text or pairs; None of any other column."""
+    is_hashed = column.role == FEATURE and (column.entry.is_text(column) or _has_pairs(column))
+    if not is_hashed or not schema.is_decoded(name, column):
+        return None
+    return column.buckets if format_bits is None or not _has_pairs(column) else 1 << format_bits
+
+
+def _format_bits(job: Job) -> int | None:
+    """The bits of indexes where the records' format hashes names itself, as Vowpal Wabbit's text does."""
+    bits: int | None = of_columns(job.records.named).get("vw_bits")
+    return bits
 
 
 def _multiple(buckets: int) -> int:

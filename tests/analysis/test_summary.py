@@ -15,6 +15,7 @@ from streamtrain.analysis.collisions import KEPT, warnings
 from streamtrain.analysis.sketches import DISTINCT_ERROR, EXACT, QUANTILE_ERROR, Distinct, Spread, stability_index
 from streamtrain.analysis.summary import Summary
 from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.vw_hash import vw_hash, vw_seed
 
 COLUMNS: dict[str, Any] = {
     "a": {"missing": 5}, "v": {"kind": "vector", "size": 2}, "raw": {"kind": "time"}, "inner": {"path": "in.x"},
@@ -75,6 +76,14 @@ def test_drift_counts_missing_cells_and_other_words() -> None:
     assert min(drift["a"], drift["c"], drift["l"]) > 0.25 and drift["weight"] < 0.01
 
 
+def bucket_of(name: str, text: str, bits: int, buckets: int, vw_bits: int) -> int:
+    """The job's own, of a column of the next test."""
+    if name in "vf":
+        return vw_hash(text.encode(), vw_seed("f" if name == "f" else "")) % (1 << vw_bits)
+    is_index = name == "s" and text == "1"
+    return 1 if is_index else murmur3(text.encode(), hash_seed(name), bits) % buckets
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_frequent_values_in_one_bucket_are_found(seed: int) -> None:
     """Only this finds hashes or buckets that are not the job's, and rare values that count as frequent."""
@@ -83,26 +92,40 @@ def test_frequent_values_in_one_bucket_are_found(seed: int) -> None:
     words = np.repeat([*(f"w{at}" for at in range(values)), ""], rng.integers(500, 1_500, values + 1)).tolist()
     cells = rng.permutation([*words, *["seldom"] * 30, *(f"rare{at}" for at in range(KEPT))]).tolist()
     hashed = {"kind": "category", "buckets": buckets, "hash_bits": bits, "missing": "none"}
+    names, indexes = int(rng.integers(1, 9)), 300 + buckets  # of Vowpal Wabbit's hash, bits
+    by_vw = {"kind": "sparse", "buckets": indexes, "vw_bits": names, "missing": 0}
     columns = {"c": hashed, "k": {"kind": "category", "vocabulary": {"capacity": 99}, "missing": "none"},
-               "l": {**hashed, "list": True}, "t": {**hashed, "kind": "text", "ngrams": [1, 2]}}  # fmt: skip
-    summary = Summary(Job.from_tables({"columns": {**columns, "y": {"role": "label", "missing": 0}}}))
-    rows = [{"c": cell, "k": cell, "l": [cell, "", "also"], "t": f"{cell} Also"} for cell in cells]
+               "l": {**hashed, "list": True}, "t": {**hashed, "kind": "text", "ngrams": [1, 2]},
+               "s": {**hashed, "kind": "sparse", "missing": 0}, "v": by_vw}  # fmt: skip
+    tables = {"columns": {**columns, "y": {"role": "label", "missing": 0}}}
+    summary, there = Summary(Job.from_tables(tables)), [cell for cell in cells if cell]
+    pairs = [[[cell, 2]] * bool(cell) + [["also", 1], [1, 1]] for cell in cells]
+    rows = [{"c": cell, "k": cell, "l": [cell, "", "also"], "t": f"{cell} Also", "s": found, "v": found}
+            for cell, found in zip(cells, pairs, strict=True)] + [{"s": [[buckets, 1]]}]  # fmt: skip
     assert list(summary.add([json.dumps(rows).encode()]))
     assert len(summary.columns["c"].hashes._values) <= KEPT
     document = summary.document()
-    there = [cell for cell in cells if cell]
+    assert document["columns"]["s"]["unusable"] == document["unusable_rows"] == 1, "no index of the job's"
+    of_vw = {**by_vw, "vw_bits": None, "namespaces": ["f", "g"]}
+    records = {"records": {"format": "vw", "bits": names}, "columns": {"f": of_vw, "y": {"role": "label"}}}
+    summary = Summary(Job.from_tables(records))
+    assert list(summary.add(["\n".join(f"1 |f {cell} also:2 1:3" for cell in cells).encode()]))
+    document["columns"] |= summary.document()["columns"]
+    as_pairs = [*there, *["also"] * len(cells), *["1"] * len(cells)]
     entries = {
         "c": [cell or "none" for cell in cells], "l": [*there, *["also"] * len(cells)],
         "t": [*there, *["also"] * len(cells), *(f"{cell} also" for cell in there)],
+        "s": as_pairs, "v": as_pairs, "f": as_pairs,
     }  # fmt: skip
     warned = []
     for name, texts in entries.items():
         least = max(500, len(texts) / 100)
         frequent = {text: count for text, count in Counter(texts).items() if count >= least}
-        place = {text: murmur3(text.encode(), hash_seed(name), bits) % buckets for text in frequent}
+        place = {text: bucket_of(name, text, bits, buckets, names) for text in frequent}
         shared = [text for text in frequent if list(place.values()).count(place[text]) > 1]
         found = document["columns"][name]["collisions"]
-        assert (found["values"], found["frequent"]) == (len(shared), len(frequent)) and found["buckets"] == buckets
+        assert (found["values"], found["frequent"]) == (len(shared), len(frequent)), name
+        assert found["buckets"] == {"v": indexes, "f": 1 << names}.get(name, buckets)
         assert found["share"] == pytest.approx(sum(frequent[text] for text in shared) / len(texts), abs=0.01)
         warned += [name] if shared else []
     assert [text.partition(":")[0] for text in warnings(document)] == warned

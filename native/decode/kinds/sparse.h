@@ -13,11 +13,12 @@ class Sparse final : public Kind {
     Sparse(const std::string &column, const Options &options)
         : hasher_{static_cast<u32>(options.get<i64>("hash_bits")), murmur3(column.data(), column.size(), 0)},
           buckets_(static_cast<u64>(options.get<i64>("buckets"))), most_(static_cast<u64>(options.get<i64>("most"))),
-          cuts_(options.get<bool>("cut")) {
+          names_(buckets_), spread_(static_cast<u64>(options.get<i64>("spread", 1))), cuts_(options.get<bool>("cut")) {
         if (options.has("namespaces")) namespaces_ = options.get<std::vector<std::string>>("namespaces");
         if (!options.has("vw_bits")) return;
         const std::string first = namespaces_.empty() ? "" : namespaces_.front();
-        vw_mask_ = (u64{1} << options.get<i64>("vw_bits")) - 1;
+        by_vw_ = true;
+        names_ = u64{1} << options.get<i64>("vw_bits");
         vw_seed_ = static_cast<u32>(vw_hash(first.data(), first.data() + first.size(), 0));
     }
 
@@ -88,8 +89,8 @@ class Sparse final : public Kind {
 
   private:
     u64 hashed(std::string_view name) const {
-        if (!vw_mask_) return hasher_(name) % buckets_;
-        return vw_hash(name.data(), name.data() + name.size(), vw_seed_) & vw_mask_;
+        const u64 hash = by_vw_ ? vw_hash(name.data(), name.data() + name.size(), vw_seed_) : hasher_(name);
+        return spread_ == 1 ? hash % names_ : hash % names_ + buckets_ * (hash / names_ % spread_);
     }
     void put_index(RowWriter &row, u32 c, u64 index, bool negative) const {
         if (index < buckets_ && (!negative || index == 0)) return take_index(row, index);
@@ -113,9 +114,10 @@ class Sparse final : public Kind {
     Place index_, scale_;
     TextHasher hasher_;
     u64 buckets_, most_;
-    u64 vw_mask_ = 0;   // 0: not VW's hash
+    u64 names_;    // indexes that names are hashed into
+    u64 spread_;   // above 1 names lie in so many times the buckets: modulo the buckets is their index
     u32 vw_seed_ = 0;
-    bool cuts_;
+    bool by_vw_ = false, cuts_;
     std::vector<std::string> namespaces_;
 };
 

@@ -166,6 +166,11 @@ class Manifest:
         """It is the one that came from elsewhere: no snapshot here is before it."""
         return self.parent is None and self.imported != ()
 
+    @property
+    def is_continuation(self) -> bool:
+        """It begins a lineage with all that the newest snapshot before it had learned: classes were added."""
+        return self.restored is not None and self.parent is not None and self.parent.version == self.restored.version
+
 
 def split(data: bytes | memoryview) -> list[memoryview]:
     """Slices of at most CHUNK_BYTES, without a copy."""

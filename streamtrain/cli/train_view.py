@@ -79,6 +79,9 @@ class TrainView:
         if not event["resumed"]:
             return f"starting {self._job} at snapshot {event['version']}, untrained"
         rows = f"{count_text(event['rows'])} rows"
+        if "added" in event:
+            names = ", ".join(event["added"])
+            return f"added {names} to snapshot {event['restored']} of {self._job} as {event['version']}, {rows}"
         if "restored" in event:
             return f"restored snapshot {event['restored']} of {self._job} as {event['version']}, {rows}"
         return f"resuming {self._job} at snapshot {event['version']}, {rows}"

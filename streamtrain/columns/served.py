@@ -17,12 +17,15 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
 from streamtrain.compute.builder import PREDICTING
+from streamtrain.compute.enlarged import enlarged
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module import Module
 from streamtrain.compute.pages import LEAST_BYTES, Base, Put
 from streamtrain.compute.seen import Seen
+from streamtrain.compute.state import Layout
 from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import Manifest
 
 
@@ -44,6 +47,16 @@ def schema_and_model(manifest: Manifest, network: Module | None = None) -> tuple
         if (got := found[name]) != value:
             raise SnapshotError(f"{where}: expected the model's {name} to be that of its columns, {value}; got {got}")
     return schema, model
+
+
+def enlarged_state(stored: Stored, after: Layout) -> Any:
+    """Returns the state of a whole snapshot as the same model with more classes has it, uint8 [after.state_bytes].
+    SnapshotError for a manifest that holds no model, or a payload of another."""
+    _, model = schema_and_model(stored.manifest)
+    before = model.layout.published(stored.manifest.workers)
+    state = np.zeros(before.state_bytes, np.uint8)
+    snapshot.load(before, state, stored.model, stored.trainer)
+    return enlarged(before, state, after)
 
 
 class Shape:

@@ -6,13 +6,14 @@ Used by the coordinator, after fencing and before READY.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.job import Job
+from streamtrain.job.new_classes import new_classes, with_new_classes
 from streamtrain.origins.origin import Gaps, Origin
 from streamtrain.topics.chunks import Held, Located
 from streamtrain.topics.manifest import Counts, Imported, Kept, Manifest, Parent, Position, Positions, Restored
@@ -57,6 +58,7 @@ class StartFlags:
     fresh: bool = False
     restore: int | None = None
     accept_gap: bool = False
+    add_classes: Collection[str] = ()
 
 
 def first_lineage(job: Job, positions: Positions, gaps: Gaps = ()) -> Lineage:
@@ -165,10 +167,25 @@ def misfits(job: Job, manifest: Manifest) -> list[str]:
     return differences
 
 
-def check_fit(job: Job, manifest: Manifest) -> None:
-    """UserMistake with the differences where the newest snapshot's columns or model are not the job's."""
+def check_fit(job: Job, manifest: Manifest, add_classes: Collection[str] = ()) -> list[str]:
+    """Returns the classes that the job has more than the snapshot: some of `add_classes`, at the end of a label's.
+
+    UserMistake with the differences where else columns or model are not the job's, or a new class is not named.
+    """
+    added = new_classes(job, manifest.job_settings)
+    names = [name for each in added.values() for name in each]
+    fits = not added or not misfits(job, replace(manifest, job_settings=with_new_classes(job, manifest.job_settings)))
+    if added and fits:
+        if set(names) <= {*add_classes}:
+            return names
+        raise UserMistake(
+            f"{job.name}: snapshot {manifest.version} has no class {', '.join(names)} of {', '.join(added)}, the job "
+            f"has; add it with 'streamtrain train --add-classes {','.join(names)}', which keeps what the model has "
+            f"learned; or put the job file back; {OR_FRESH}"
+        )
     if differences := misfits(job, manifest):
         raise UserMistake(
             f"{job.name}: snapshot {manifest.version} does not fit the job: {'; '.join(differences)}; "
             f"put the job file back ('streamtrain snapshots show' tells what it was); {OR_FRESH}"
         )
+    return []

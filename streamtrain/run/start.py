@@ -5,9 +5,11 @@ Used by the coordinator, after fencing and before READY.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from streamtrain.columns.served import schema_and_model
+from streamtrain.columns.served import enlarged_state, schema_and_model
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load
 from streamtrain.errors import OR_FRESH, SnapshotError, StreamtrainError
@@ -34,11 +36,12 @@ log = get_logger(__name__)
 
 class Found(NamedTuple):
     """A run's lineage, its state in place. `first`: it is new, and published before anything is trained of it.
-    `restored`: the version it was gone back to."""
+    `restored`: the version whose parameters it has; `added`: the classes that are new since then."""
 
     lineage: Lineage
     first: bool = True
     restored: int | None = None
+    added: Sequence[str] = ()
 
 
 class Start:
@@ -83,7 +86,8 @@ class Start:
             return self._fresh(Held(), state)
         if flags.fresh:
             return self._fresh(Held.of(known), state)
-        check_fit(self._job, newest.manifest)
+        if check_fit(self._job, newest.manifest, flags.add_classes):
+            return self._restored(replace(flags, restore=newest.manifest.version), known, state)
         lineage = waited(lambda: resumed_lineage(self._origin, known, flags.accept_gap))
         load(self._assembler.layout, state, newest.model, newest.trainer)
         return Found(lineage, first=False)
@@ -103,7 +107,8 @@ class Start:
         if found.first:
             lineage = publish_first(lineage, state, self._assembler, self._publisher)
         resumed = {} if found.first and found.restored is None else {"rows": lineage.rows_seen}
-        self._tell_started(lineage, **resumed, **({} if found.restored is None else {"restored": found.restored}))
+        restored = {} if found.restored is None else {"restored": found.restored}
+        self._tell_started(lineage, **resumed, **restored, **({"added": found.added} if found.added else {}))
         return lineage
 
     def _whole(self, located: Located) -> Stored:
@@ -122,7 +127,7 @@ class Start:
         wanted = waited(lambda: self._snapshots.version(version))  # refuses what the topic does not hold
         assert newest is not None
         schema_and_model(wanted.manifest)
-        check_fit(self._job, wanted.manifest)
+        added = check_fit(self._job, wanted.manifest, flags.add_classes)
         located = Located(wanted.manifest, wanted.digest, wanted.offset)
         lineage = waited(lambda: restored_lineage(self._origin, newest, located, flags.accept_gap))
         try:
@@ -130,12 +135,14 @@ class Start:
         except SnapshotError as error:
             log.warning(f"{error}; its positions are gone on from, it is not kept")
             lineage.kept = newest.manifest.kept
-        load(self._assembler.layout, state, wanted.model, wanted.trainer)
-        return Found(lineage, restored=version)
+        if added:
+            state[:] = enlarged_state(wanted, self._assembler.layout)
+        else:
+            load(self._assembler.layout, state, wanted.model, wanted.trainer)
+        return Found(lineage, restored=version, added=added)
 
-    def _tell_started(self, lineage: Lineage, **resumed: int) -> None:
+    def _tell_started(self, lineage: Lineage, **resumed: object) -> None:
         """The supervisor shows it; the log has it with -v."""
         run = self._assembler.run.number
         self._tell("started", resumed=bool(resumed), version=lineage.version, run=run, **resumed)
         log.debug("started", version=lineage.version, lineage=lineage.id, seed=lineage.seed, **resumed)
-

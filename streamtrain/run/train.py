@@ -49,6 +49,7 @@ class TrainOptions:
     fresh: bool = False
     restore: int | None = None
     accept_gap: bool = False
+    add_classes: Sequence[str] = ()
     files: Sequence[FoundFile] = ()  # in the place of the records topic
     traces: str = ""  # the exporter of spans of publications
     host: HostOptions = field(default_factory=HostOptions)
@@ -193,6 +194,7 @@ class Supervisor:
             "fresh": self._options.fresh and first,
             "restore": self._options.restore if first else None,
             "accept_gap": self._options.accept_gap and first,
+            "add_classes": [*self._options.add_classes] if first else [],
             "files": [asdict(file) for file in self._options.files],
             "max_rows": self._options.max_rows,
             "until_rows": self._until_rows,

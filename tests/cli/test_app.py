@@ -110,6 +110,7 @@ MISTAKES = {
     "check nowhere.toml": "error: nowhere.toml: cannot be read as a job file: No such file or directory",
     "list formats --log-format xml": "--log-format",
     "train JOB --fresh --restore 3": "--fresh and --restore: expected one of them, got both",
+    "train JOB --fresh --add-classes a": "--fresh and --add-classes: expected one of them, got both",
     "train JOB --workers 0": "--workers: train.workers: expected a whole number from 1 to 64, got 0",
     "train JOB --set train.workers=0": "--set: train.workers: expected a whole number",
     "train JOB --max-rows 0": "'--max-rows'",

@@ -263,6 +263,7 @@ RESTORED = {"resumed": True, "restored": 3, "version": 9, "rows": 12}
         (LONG_NAME, {"resumed": False, "version": 1}, f"starting {LONG_NAME} at snapshot 1, untrained"),
         ("flights", {"resumed": True, "version": 9, "rows": 12}, "resuming flights at snapshot 9, 12 rows"),
         ("flights", RESTORED, "restored snapshot 3 of flights as 9, 12 rows"),
+        ("flights", {**RESTORED, "added": ["a", "b"]}, "added a, b to snapshot 3 of flights as 9, 12 rows"),
         ("flights", {"event": "stopped_early", "why": WHY, "reason": "no_improvement", "best_version": 7},
          f"flights: {WHY}"),
     ],

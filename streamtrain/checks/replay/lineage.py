@@ -11,11 +11,12 @@ from streamtrain.build import build_digest
 from streamtrain.checks.replay.engine import Engine, State, rounds_of
 from streamtrain.checks.replay.records import Readers
 from streamtrain.checks.replay.report import Replayed
-from streamtrain.columns.served import schema_and_model
+from streamtrain.columns.served import enlarged_state, schema_and_model
+from streamtrain.compute.enlarged import enlarged
 from streamtrain.compute.module import Module
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, model_payload, trainer_payload
-from streamtrain.compute.state import views
+from streamtrain.compute.state import Layout, views
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import Run
@@ -30,13 +31,16 @@ class LineageState:
     """Columns and model are those of the start's manifest; everything else that decides bits is in the logs' terms."""
 
     def __init__(self, start: Stored, readers: Readers, network: Module | None = None) -> None:
+        self.notes: list[str] = []
+        self._readers = readers
+        self._network = network
+        self._begin(start)
+
+    def _begin(self, start: Stored) -> None:
         manifest = start.manifest
         self.lineage = manifest.lineage
         self.version = manifest.version
-        self.notes: list[str] = []
         self._start = start
-        self._readers = readers
-        self._network = network
         self._schema, _ = schema_and_model(manifest)
         self._chain, self._counts = manifest.chain, manifest.counts
         self._terms: Terms | None = None
@@ -72,6 +76,17 @@ class LineageState:
             told += self._differences(log, engine, state, expected)
         return Replayed(log.version, len(log.rounds), log.rows_trained, expected is not None, told)
 
+    def continue_as(self, stored: Stored) -> Replayed:
+        """Passes on to the lineage that `stored` begins, which is compared: it is this state with its new classes."""
+        _, model = schema_and_model(stored.manifest)
+        layout = model.layout.published(stored.manifest.workers)
+        if self._engine is None:
+            state = enlarged_state(self._start, layout)
+        else:
+            state = enlarged(self._engine.layout, self._engine.state(), layout)
+        self._begin(stored)
+        return Replayed(stored.manifest.version, 0, 0, True, _payload_differences(layout, state, stored))
+
     def _engine_for(self, terms: Terms, round_: int) -> Engine:
         """The engine at work, or another that goes on from its state where the terms have changed."""
         same = self._terms is not None and replace(self._terms, first_round=terms.first_round) == terms
@@ -79,9 +94,7 @@ class LineageState:
             return self._engine
         self._check(terms)
         manifest = self._start.manifest
-        engine = Engine(
-            self._schema, manifest.model_spec, terms, self._readers.of(terms, self._schema), self._network
-        )
+        engine = Engine(self._schema, manifest.model_spec, terms, self._readers.of(terms, self._schema), self._network)
         if self._engine is None:
             engine.begin(round_, self._loaded(engine))
             self._quality.begin(views(engine.layout, engine.state()))
@@ -126,7 +139,6 @@ class LineageState:
         ]
 
     def _differences(self, log: RoundLog, engine: Engine, state: State, expected: Stored) -> list[str]:
-        assert expected.trainer is not None  # version() fetches the whole snapshot
         manifest, found = expected.manifest, []
         for what, told, computed in (
             ("digest", expected.digest, log.digest),
@@ -136,15 +148,21 @@ class LineageState:
         ):
             if told != computed:
                 found.append(f"{what}: the snapshot has {_shown(told)}, the round log {_shown(computed)}")
-        for what, ours, theirs in (
-            ("parameters", model_payload(engine.layout, state), expected.model),
-            ("trainer state", trainer_payload(engine.layout, state), expected.trainer),
-        ):
-            if bytes(ours) != bytes(theirs):
-                a, b = (np.frombuffer(payload, np.uint8) for payload in (ours, theirs))
-                count = int((a != b).sum()) if len(a) == len(b) else abs(len(a) - len(b))
-                found.append(f"{what}: {count} of {len(b)} bytes differ")
-        return found
+        return found + _payload_differences(engine.layout, state, expected)
+
+
+def _payload_differences(layout: Layout, state: State, expected: Stored) -> list[str]:
+    assert expected.trainer is not None  # version() fetches the whole snapshot
+    found = []
+    for what, ours, theirs in (
+        ("parameters", model_payload(layout, state), expected.model),
+        ("trainer state", trainer_payload(layout, state), expected.trainer),
+    ):
+        if bytes(ours) != bytes(theirs):
+            a, b = (np.frombuffer(payload, np.uint8) for payload in (ours, theirs))
+            count = int((a != b).sum()) if len(a) == len(b) else abs(len(a) - len(b))
+            found.append(f"{what}: {count} of {len(b)} bytes differ")
+    return found
 
 
 def _shown(value: object) -> str:

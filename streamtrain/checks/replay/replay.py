@@ -5,12 +5,12 @@ Nothing but the start, the round log and the records is read; on the same build 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.replay.lineage import LineageState
 from streamtrain.checks.replay.records import Readers, RecordsCompacted, RecordsGone
-from streamtrain.checks.replay.report import Report
+from streamtrain.checks.replay.report import Replayed, Report
 from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.files.found import FoundFile
@@ -22,9 +22,7 @@ from streamtrain.origins.moves import ToldFile, told_files
 from streamtrain.topics.chunks import Stored
 
 
-def replay(
-    job: Job, from_version: int, to_version: int | None = None, files: Sequence[FoundFile] = ()
-) -> Report:
+def replay(job: Job, from_version: int, to_version: int | None = None, files: Sequence[FoundFile] = ()) -> Report:
     """Computes every snapshot after `from_version` up to `to_version` again that the topics still let one compute.
 
     `files`: those that were trained in the place of the topic. Raises UserMistake where `from_version` or its round log
@@ -42,6 +40,9 @@ def replay(
         _readers(topic, records_topic, records, kafka, files) as readers,
     ):
         state = LineageState(topic.version(from_version), readers, job.network)
+        begun = {each.manifest.version for each in topic.list() if each.manifest.is_continuation}
+        begun = {version for version in begun if to_version is None or version <= to_version}
+        report.snapshots += _continued(state, topic, begun)
         for log in round_logs(kafka, rounds_topic):
             wanted = log.version > from_version and (to_version is None or log.version <= to_version)
             if log.lineage != state.lineage or not wanted:
@@ -55,6 +56,7 @@ def replay(
                 break
             try:
                 report.snapshots.append(state.follow(log, _held(topic, log.version)))
+                report.snapshots += _continued(state, topic, begun)
             except RecordsCompacted as gone:
                 lacking = f"not replayable: {gone.count(log)} records compacted"
                 report.not_replayable = f"{lacking}; stopped before snapshot {log.version}: {gone}"
@@ -79,6 +81,12 @@ def _readers(
 
     topic_id, compacted = ("none", False) if records is None else (records.topic_id, records.compacted)
     return Readers(topic, topic_id, kafka, GivenFiles(files) if files else None, told, compacted)
+
+
+def _continued(state: LineageState, topic: SnapshotTopic, begun: Collection[int]) -> Iterator[Replayed]:
+    """Passes on to the lineage that goes on from the state's snapshot with more classes, where one has `begun`."""
+    while (version := state.version + 1) in begun and (stored := _held(topic, version)) is not None:
+        yield state.continue_as(stored)
 
 
 def _held(topic: SnapshotTopic, version: int) -> Stored | None:

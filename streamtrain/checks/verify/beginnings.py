@@ -8,9 +8,15 @@ from collections.abc import Iterator
 from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.terms import setting
+from streamtrain.columns.served import enlarged_state, schema_and_model
+from streamtrain.compute.snapshot import model_payload, trainer_payload
+from streamtrain.errors import StreamtrainError
+from streamtrain.job import Job
+from streamtrain.job.new_classes import with_new_classes
 from streamtrain.origins.moves import begins
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import Counts, Manifest
+from streamtrain.topics.topic import sha256
 
 
 def check_beginning(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
@@ -86,11 +92,32 @@ def _restored(snapshots: Snapshots, located: Located, first_offsets: FirstOffset
             theirs, ours = getattr(wanted.manifest, name), getattr(manifest, name)
             if theirs != ours:
                 yield f"{name} is {ours!r:.60}, in the restored snapshot {wanted.manifest.version} {theirs!r:.60}"
-        if wanted.manifest.model.digest != manifest.model.digest:
+        if wanted.manifest.schema != manifest.schema:
+            yield from _enlarged(snapshots, wanted, manifest)
+        elif wanted.manifest.model.digest != manifest.model.digest:
             yield f"holds other parameters than snapshot {wanted.manifest.version}, which it restores"
     newest = held.get(manifest.restored.version)
     if newest is not None:
         yield from _positions(newest, located, first_offsets)
+
+
+def _enlarged(snapshots: Snapshots, wanted: Located, manifest: Manifest) -> Iterator[str]:
+    """It is the restored snapshot with new classes of its labels, and with nothing else in its state."""
+    version = wanted.manifest.version
+    try:
+        job, settings = Job.from_effective(manifest.job_settings), wanted.manifest.job_settings
+        if found := job.differences(with_new_classes(job, settings)):
+            yield f"does not fit snapshot {version}, which it restores: {'; '.join(found)}"
+        elif version in snapshots.current:
+            layout = schema_and_model(manifest)[1].layout.published(manifest.workers)
+            state = enlarged_state(snapshots.read(wanted), layout)
+            for payload, told in (
+                (model_payload(layout, state), manifest.model), (trainer_payload(layout, state), manifest.trainer)
+            ):  # fmt: skip
+                if sha256(payload) != told.digest:
+                    yield f"holds other numbers than snapshot {version} and its new classes"
+    except (StreamtrainError, ValueError, LookupError, TypeError, AttributeError) as error:
+        yield f"cannot be snapshot {version} with new classes: {str(error).splitlines()[0]}"
 
 
 def _positions(newest: Located, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:

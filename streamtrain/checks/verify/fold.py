@@ -140,6 +140,11 @@ class Fold:
         self.lineage.problems += check_beginning(self.snapshots, located, self.first_offsets)
         if manifest.is_import:
             self.lineage.not_checkable.append(f"{came_from(manifest)}, which is not to be looked at here")
+        parent = None if manifest.parent is None else self._manifests.get(manifest.parent.version)
+        is_enlarged = parent is None or parent.manifest.schema != manifest.schema
+        if manifest.is_continuation and is_enlarged and manifest.version - 1 not in self.snapshots.current:
+            text = f"snapshot {manifest.version}: whether it is the one before it with new classes; that one is gone"
+            self.lineage.not_checkable.append(text)
         self._state = _State.of(located)
         self._state.next_slot = 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ from streamtrain.compute.snapshot import MODEL_GROUPS, TRAINER_GROUPS, differenc
 from streamtrain.compute.snapshot import decode as decode_tensors
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.clients import Message
-from streamtrain.topics.chunks import Chunks, Located
+from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.manifest import decode as decode_manifest
 from streamtrain.topics.manifest import encode as encode_manifest
@@ -26,10 +26,12 @@ from streamtrain.topics.topic import sha256
 
 @dataclass(frozen=True)
 class Snapshots:
-    """`manifests` by offset. `current`: versions whose key holds nothing newer, so that their chunks are there."""
+    """`manifests` by offset. `current`: versions whose key holds nothing newer, so that their chunks are there.
+    `read`: gives the whole snapshot of one of these."""
 
     manifests: tuple[Located, ...]
     current: frozenset[int]
+    read: Callable[[Located], Stored]
 
     @property
     def newest(self) -> Located:
@@ -142,7 +144,16 @@ def read_snapshots(job: str, topic: Topic) -> tuple[Check, Snapshots]:
     if manifests:
         first, last = manifests[0].manifest.version, manifests[-1].manifest.version
         check.span = f"{len(current)} snapshots, {len(manifests)} manifests, versions {first} to {last}"
-    return check, Snapshots(tuple(manifests), frozenset(located.manifest.version for located in current))
+    versions = frozenset(located.manifest.version for located in current)
+
+    def read(located: Located) -> Stored:
+        gathered = Chunks(located.manifest, trainer=True)
+        begin = max((each.offset for each in seen.found if each.offset < located.offset), default=-1) + 1
+        for message in topic.partitions[0].read(begin, located.offset):
+            gathered.add(message.key, message.value)
+        return gathered.stored(located, topic.name)
+
+    return check, Snapshots(tuple(manifests), versions, read)
 
 
 def passes_over(manifest: Manifest) -> bool:
@@ -161,9 +172,7 @@ def _within(offset: int, spans: list[range]) -> bool:
     return any(offset in span for span in spans)
 
 
-def _check_keys(
-    check: Check, topic: str, taken: dict[bytes, int], current: list[Located], over: list[range]
-) -> None:
+def _check_keys(check: Check, topic: str, taken: dict[bytes, int], current: list[Located], over: list[range]) -> None:
     """Every key that holds a value is of a snapshot that is there; shelves with something damaged are left out."""
     known = set()
     for located in current:

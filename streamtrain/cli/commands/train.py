@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -49,6 +50,9 @@ def train(
     accept_gap: Annotated[
         bool, typer.Option("--accept-gap", help="Go on where records are gone; recorded in the manifest.")
     ] = False,
+    add_classes: Annotated[
+        str, typer.Option("--add-classes", metavar="A,B", help="Classes that the job file has more than the snapshot.")
+    ] = "",
     metrics_port: metrics.MetricsPort = None,
     metrics_host: metrics.MetricsHost = "127.0.0.1",
 ) -> None:
@@ -61,6 +65,8 @@ def train(
         raise UserMistake("--max-rows and --until-end: expected one of them, got both")
     if fresh and restore is not None:
         raise UserMistake("--fresh and --restore: expected one of them, got both")
+    if fresh and add_classes:
+        raise UserMistake("--fresh and --add-classes: expected one of them, got both")
     fork_server = ForkServer.start()  # before anything has a thread
     found = _job(session, job, workers)
     options = TrainOptions(
@@ -69,6 +75,7 @@ def train(
         fresh=fresh,
         restore=version_of(found, restore),
         accept_gap=accept_gap,
+        add_classes=_classes(found, add_classes),
         files=found_files(files or ()),
         traces=wanted(os.environ),
         host=_host(session, fork_server),
@@ -81,6 +88,18 @@ def _job(session: Session, job: JobFile, workers: int | None) -> Job:
     """The job, which knows by what schema its records are read."""
     flags = {} if workers is None else {"--workers": f"train.workers={workers}"}
     return with_schema(session.connected_job(job, flags))
+
+
+def _classes(job: Job, given: str) -> list[str]:
+    """The names of classes between commas; UserMistake where the job file has no class of that name."""
+    names = next(csv.reader([given], skipinitialspace=True), [])
+    known = [each for name, column in job.schema.labels for each in job.schema.labelled.classes(name, column)]
+    if unknown := [name for name in names if name not in known]:
+        raise UserMistake(
+            f"--add-classes: expected classes of the job file, {', '.join(known)}, got {', '.join(unknown)}; "
+            "add them at the end of the label's classes first"
+        )
+    return names
 
 
 def _host(session: Session, fork_server: ForkServer | None) -> HostOptions:

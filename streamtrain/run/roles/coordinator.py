@@ -57,6 +57,7 @@ class Config:
     fresh: bool = False
     restore: int | None = None
     accept_gap: bool = False
+    add_classes: Sequence[str] = ()
     max_rows: int | None = None  # to train in this run
     module: Mapping[str, Any] | None = None  # the network of a new lineage, where it is not of layers
     until_rows: int | None = None  # to train in the lineage, for a run that goes on with another's
@@ -110,7 +111,7 @@ def _begin(
     control = ControlTopic(config.kafka["consumer"], config.topics["control"])  # nobody else uses it
     publisher = KafkaPublisher(origin, transactions, Watch(taken, control.look), config.topics, tracing)
     assembler = Assembler(job, taken, layout, slot, build_digest())
-    flags = StartFlags(config.fresh, config.restore, config.accept_gap)
+    flags = StartFlags(config.fresh, config.restore, config.accept_gap, config.add_classes)
     state = view(ring.mean_address(0), layout.state_bytes)
     start = Start(job, model, origin, topics, publisher, assembler, tell)
     found = start.find(flags, state)

@@ -92,10 +92,10 @@ def test_workers_that_die_again_and_again(workers_run: Callable[[str], None], sc
 def test_a_worker_that_gave_this_program_up_while_it_was_stopped_is_healed(
     workers_run: Callable[[str], None], tmp_path: Path
 ) -> None:
-    whole = streamtrain.fit(TABLES, columns(1000))
+    whole = streamtrain.fit(ALONE, columns(1000))
     workers_run(f'mkdir {tmp_path}/once 2>/dev/null && exit {exits.RUN_OVER}\nexec {sys.executable} "$@"')
     died = Deaths()
-    healed = streamtrain.fit(TABLES, columns(1000), on_event=died)
+    healed = streamtrain.fit(ALONE, columns(1000), on_event=died)
     assert f"exit code {exits.RUN_OVER}" in died and same_bits(whole, healed)
 
 
@@ -128,8 +128,8 @@ def test_a_worker_has_no_pool_of_numpys(own_workers: None) -> None:
         wait_for(lambda: workers() and all(map(is_loaded, workers())))
         counts.extend(len([*Path(f"/proc/{pid}/task").iterdir()]) for pid in workers())
 
-    streamtrain.fit(TABLES, rows())
-    assert counts == [1, 1]
+    streamtrain.fit(ALONE, rows())
+    assert counts == [1]
 
 
 def test_beats_go_on_while_an_iterator_holds_python() -> None:
@@ -312,9 +312,7 @@ BY_A_ROW: dict[str, tuple[Any, Any, int, int]] = {
 # the job, its rows, further arguments, at which event of training a worker dies, which worker
 BY_A_CALLBACK: dict[str, tuple[Any, Any, Any, Any, int]] = {
     "epochs": (TABLES, columns(4_000), {"epochs": 5, "every_epochs": 2}, lambda moment: moment.epoch == 2, 1),
-    "heads": (
-        OF_HEADS, both(8_000), {"every_rounds": 20}, lambda moment: moment.round == 59, 0,
-    ),
+    "heads": (OF_HEADS, both(8_000), {"every_rounds": 20}, lambda moment: moment.round == 59, 0),
 }  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def test_class_weights_find_a_rare_class_and_leave_figures_alone() -> None:
     assert manifest.job_settings["model"]["loss"]["class_weights"] == {"1": 30.0}
 
 
-@pytest.mark.parametrize("loss", [{"name": "focal", "balance": 0.9}, "focal"])
+@pytest.mark.parametrize("loss", [{"name": "focal", "balance": 0.9}, pytest.param("focal", marks=pytest.mark.full)])
 def test_focal_losses_rank_a_rare_class(loss: Any) -> None:
     y, a, b = rare()
     figures = total(fitted(loss, y, a, b))
@@ -199,9 +199,14 @@ def rmse(model: Fitted, rows: dict[str, Any]) -> float:
     return float(np.sqrt(np.nanmean((answers(model, rows, "delay") - rows["delay"]) ** 2)))
 
 
-def test_it_learns_each_head_and_publishes_the_weighted_sum_as_the_loss() -> None:
-    fitted = streamtrain.fit(OF_HEADS, both(8_000))
-    held_out = both(2_000, 1)
+@pytest.fixture(scope="module")
+def of_heads(forked_workers: Any) -> Fitted:
+    with forked_workers.used():
+        return streamtrain.fit(OF_HEADS, both(8_000))
+
+
+def test_it_learns_each_head_and_publishes_the_weighted_sum_as_the_loss(of_heads: Fitted) -> None:
+    fitted, held_out = of_heads, both(2_000, 1)
     there = ~np.isnan(held_out["delay"])
     assert rmse(fitted, held_out) < 0.4 * held_out["delay"][there].std()
     there = ~np.isnan(held_out["late"])
@@ -215,8 +220,8 @@ def test_it_learns_each_head_and_publishes_the_weighted_sum_as_the_loss() -> Non
     assert fitted.manifest.rows_seen == (~np.isnan(both(8_000)["late"]) | ~np.isnan(both(8_000)["delay"])).sum()
 
 
-def test_a_file_of_it_says_all_that_another_program_needs(tmp_path: Path) -> None:
-    fitted, rows = streamtrain.fit(OF_HEADS, both(4_000)), both(50, 1)
+def test_a_file_of_it_says_all_that_another_program_needs(of_heads: Fitted, tmp_path: Path) -> None:
+    fitted, rows = of_heads, both(50, 1)
     path = tmp_path / "model.safetensors"
     path.write_bytes(safetensors_file(fitted.manifest, bytes.fromhex(fitted.digest), fitted.payload))
     metadata, tensors = read(path)
@@ -245,7 +250,10 @@ def test_a_file_of_it_says_all_that_another_program_needs(tmp_path: Path) -> Non
     assert "loss" not in metadata and [head["name"] for head in json.loads(metadata["heads"])] == ["late", "delay"]
 
 
-@pytest.mark.parametrize(("score", "figure"), [(None, "loss"), ("delay.rmse", "delay.rmse"), ("late.auc", "late.auc")])
+@pytest.mark.parametrize(("score", "figure"), [
+    (None, "loss"), ("delay.rmse", "delay.rmse"),
+    pytest.param("late.auc", "late.auc", marks=pytest.mark.full),
+])  # fmt: skip
 def test_training_ends_by_the_score_of_all_heads_or_one(score: str | None, figure: str) -> None:
     held_out = both(1_000, 1)
     stopping = EarlyStopping(score=score, held_out=held_out, no_improvement=3, epochs=5)

@@ -29,7 +29,7 @@ from streamtrain.files.reading import count_rows
 from streamtrain.files.records import FileRecords
 from tests.fitting.example import same_bits
 
-ROWS, BAD = 3000, [0, 1, 2, 700, 1023, 1024, 2999]  # side by side, at the ends of packs, first and last
+ROWS, BAD = 1500, [0, 1, 2, 700, 1023, 1024, 1499]  # side by side, at the ends of packs, first and last
 PLACES = [f"row {row}" for row in BAD]
 TABLES: dict[str, Any] = {
     "columns": {"a": {"missing": 0}, "c": {"kind": "category", "buckets": 64, "missing": ""}, "y": {"role": "label"}},
@@ -152,7 +152,7 @@ def test_of_files_they_are_dead_letters_in_their_place(tmp_path: Path) -> None:
         found = arrays(job, format, list(records))
         assert [row.place for row in rejecting.found] == [row.place for row in reported] == places, path
         assert found == arrays(job, format, [record.value for row, record in whole if row not in BAD]), path
-        with pytest.raises(UserMistake, match=r"got 7 of 3,000; mend them, .* or raise max_rejected") as mistake:
+        with pytest.raises(UserMistake, match=r"got 7 of 1,500; mend them, .* or raise max_rejected") as mistake:
             list(FileRecords(job, [str(path)], rejecting=Rejecting((len(BAD) - 1) / ROWS)))
         assert all(place in str(mistake.value) for place in places[:5])
 
@@ -166,7 +166,7 @@ def test_fit_gives_them_and_counts_each_once(caplog: pytest.LogCaptureFixture) -
     assert fitted.rejected.rows == 7 and fitted.rejected[3].reason.startswith("$.a: expected number, got list")
     assert fitted.manifest.counts.dead == 2 * 7 and fitted.manifest.counts.trained == 2 * len(KEPT)
     said = [record.message for record in caplog.records if "streamtrain.columns" in record.name]
-    assert said[0].startswith("row 0 at $.a: expected number, got list") and "7 of 3,000 rows" in said[-1]
+    assert said[0].startswith("row 0 at $.a: expected number, got list") and "7 of 1,500 rows" in said[-1]
     texts = streamtrain.fit(TABLES, with_bad(("a", "x")), epochs=2, max_rejected=0)  # records hold such a text
     assert same_bits(texts, expected) and [place for place, _ in texts.rejected] == PLACES
     assert texts.manifest.counts.dead == 2 * 7
@@ -201,7 +201,7 @@ def test_windows_and_plans_leave_them_out_as_fit_does(tmp_path: Path) -> None:
         assert same_bits(fitted, expected) and fitted.rejected.rows == 7, name
         assert fitted.rejected[3].place.endswith(("row 700", ":701", ":702")), name
         assert fitted.manifest.counts[:2] == (len(KEPT), 7), name
-    with pytest.raises(UserMistake, match=r"row 0 at \$.a: .*; row 1 .* got 7 of 3,000; .* raise max_rejected"):
+    with pytest.raises(UserMistake, match=r"row 0 at \$.a: .*; row 1 .* got 7 of 1,500; .* raise max_rejected"):
         streamtrain.fit_window(TABLES, with_bad(("a", "x")), max_rejected=0.002)
 
 

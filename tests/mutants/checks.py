@@ -8,7 +8,6 @@ _REPLAY = "streamtrain/checks/replay/"
 _VERIFY = "streamtrain/checks/verify/"
 _FORGERIES = "test_a_forgery"
 _MANIFESTS = "test_forging.py::test_a_field"
-_FINDERS = "test_the_check_that_is_for_it"
 _LOG_SAYS = "test_a_log_that_differs_is_found"
 
 REPLAY = (
@@ -20,133 +19,88 @@ REPLAY = (
         "(p * static_cast<f64>(a[i]) + r * static_cast<f64>(c[i])) + q * static_cast<f64>(b[i])",
     ),
     Guard(
-        "Replay gives a record that spans two ranges to the first alone.",
-        "native/source/log.cpp",
+        "Replay gives a record that spans two ranges to the first alone.", "native/source/log.cpp",
         "    partition.next += count - (wanted_ == 0 && shares_last_ ? 1 : 0);\n",
-        "test_the_bits_are_those_of_ingest",
-        "    partition.next += count;\n",
+        "test_the_bits_are_those_of_ingest", "    partition.next += count;\n",
     ),
     Guard(
-        "Replay does not compare losses.",
-        _REPLAY + "engine.py",
+        "Replay does not compare losses.", _REPLAY + "engine.py",
         "            if (found := self._arena.slot_result(first_slot + index)) != (told := _result(slot))\n",
-        _LOG_SAYS,
-        "            if (found := self._arena.slot_result(first_slot + index)) == (told := None)\n",
+        _LOG_SAYS, "            if (found := self._arena.slot_result(first_slot + index)) == (told := None)\n",
     ),
     Guard(
-        "Replay does not compare the chain of round logs.",
-        _REPLAY + "lineage.py",
-        '            ("chain of round logs", manifest.chain, self._chain),\n',
-        _LOG_SAYS,
+        "Replay does not compare the chain of round logs.", _REPLAY + "lineage.py",
+        '            ("chain of round logs", manifest.chain, self._chain),\n', _LOG_SAYS,
     ),
     never(
-        "Replay does not compare parameters.",
-        _REPLAY + "lineage.py",
-        "bytes(ours) != bytes(theirs)",
+        "Replay does not compare parameters.", _REPLAY + "lineage.py", "bytes(ours) != bytes(theirs)",
         "test_parameters_and_trainer_state_are_compared",
     ),
     Guard(
-        "Two builds of different native sources have one name.",
-        "native/source_digest.cmake",
-        '  string(APPEND listing "${path} ${digest}\\n")\n',
-        "test_the_native_part_is_over_every_native_source",
+        "Two builds of different native sources have one name.", "native/source_digest.cmake",
+        '  string(APPEND listing "${path} ${digest}\\n")\n', "test_the_native_part_is_over_every_native_source",
         '  string(APPEND listing "${path}\\n")\n',
     ),
-)
+)  # fmt: skip
 
 VERIFY = (
     Guard(
-        "Verify misses a round log that is gone.",
-        _VERIFY + "fold.py",
-        "        if self.logs.removed(last):",
-        _FINDERS,
-        "        if True:",
+        "Verify misses a round log that is gone.", _VERIFY + "fold.py", "        if self.logs.removed(last):",
+        _FORGERIES, "        if True:",
     ),
     never(
-        "Verify does not compare a manifest with the logs before it.",
-        _VERIFY + "fold.py",
-        "folded is not None and told != folded",
-        _MANIFESTS,
+        "Verify does not compare a manifest with the logs before it.", _VERIFY + "fold.py",
+        "folded is not None and told != folded", _MANIFESTS,
     ),
-    never(
-        "Verify does not compare positions.",
-        _VERIFY + "frontier.py",
-        "told.get(partition) != place",
-        _FORGERIES,
-    ),
+    never("Verify does not compare positions.", _VERIFY + "frontier.py", "told.get(partition) != place", _FORGERIES),
     Guard(
-        "Verify accepts ranges that overlap.",
-        _VERIFY + "frontier.py",
+        "Verify accepts ranges that overlap.", _VERIFY + "frontier.py",
         "        for index in np.flatnonzero((froms[1:] != tos[:-1]).any(axis=1))[:5]:",
-        "test_ranges_that_overlap_within_a_log",
-        "        for index in ():",
+        "test_ranges_that_overlap_within_a_log", "        for index in ():",
     ),
     never(
-        "Verify accepts a run that control does not know.",
-        _VERIFY + "runs.py",
-        "entry is None or entry.run != run",
+        "Verify accepts a run that control does not know.", _VERIFY + "runs.py", "entry is None or entry.run != run",
         "test_a_field_of_a_control_entry",
     ),
     never(
-        "Verify does not miss the newest snapshot.",
-        _VERIFY + "runs.py",
-        "newest_before is not None and newest_before.version > ours.version",
-        _FINDERS,
+        "Verify does not miss the newest snapshot.", _VERIFY + "runs.py",
+        "newest_before is not None and newest_before.version > ours.version", _FORGERIES,
     ),
     never(
-        "Verify accepts settings with another digest.",
-        _VERIFY + "manifests.py",
-        "settings_digest(manifest.job_settings) != manifest.config_digest",
-        _MANIFESTS,
+        "Verify accepts settings with another digest.", _VERIFY + "manifests.py",
+        "settings_digest(manifest.job_settings) != manifest.config_digest", _MANIFESTS,
     ),
     Guard(
-        "Verify does not count a record's rows.",
-        _VERIFY + "records.py",
-        "            told = int(part[name])",
-        _FORGERIES,
-        "            told = count",
+        "Verify does not count a record's rows.", _VERIFY + "records.py", "            told = int(part[name])",
+        _FORGERIES, "            told = count",
     ),
     Guard(
-        "Verify does not miss a dead letter.",
-        _VERIFY + "dead_letters.py",
-        "            missing = int((dead - told.dead).clip(min=0).sum()) - told.left_out",
-        _FORGERIES,
+        "Verify does not miss a dead letter.", _VERIFY + "dead_letters.py",
+        "            missing = int((dead - told.dead).clip(min=0).sum()) - told.left_out", _FORGERIES,
         "            missing = 0",
     ),
     Guard(
-        "Verify accepts a dead letter of a round that was never published.",
-        _VERIFY + "dead_letters.py",
-        "            older = self._logs.cut and (first is None or letter.run <= first.run.number)",
-        _FINDERS,
+        "Verify accepts a dead letter of a round that was never published.", _VERIFY + "dead_letters.py",
+        "            older = self._logs.cut and (first is None or letter.run <= first.run.number)", _FORGERIES,
         "            older = True",
     ),
     Guard(
-        "Verify accepts two answers to one request.",
-        _VERIFY + "answered.py",
-        "        if not asked.put(offset):",
-        _FORGERIES,
-        "        if asked.put(offset) is None:",
+        "Verify accepts two answers to one request.", _VERIFY + "answered.py", "        if not asked.put(offset):",
+        _FORGERIES, "        if asked.put(offset) is None:",
     ),
     Guard(
-        "Verify does not miss an answer.",
-        _VERIFY + "answered.py",
-        "                check.expect(request.offset in asked, told)",
-        _FORGERIES,
-        "                assert told",
+        "Verify does not miss an answer.", _VERIFY + "answered.py",
+        "                check.expect(request.offset in asked, told)", _FORGERIES, "                assert told",
     ),
     Guard(
-        "Verify accepts an altered chunk.",
-        _VERIFY + "snapshots.py",
-        "        except SnapshotError as error:\n            yield str(error)",
-        _FORGERIES,
+        "Verify accepts an altered chunk.", _VERIFY + "snapshots.py",
+        "        except SnapshotError as error:\n            yield str(error)", _FORGERIES,
         "        except SnapshotError:\n            return",
     ),
     never(
-        "Verify accepts a NaN under the right digests.",
-        _VERIFY + "snapshots.py",
-        "not np.isfinite(array).all()",
+        "Verify accepts a NaN under the right digests.", _VERIFY + "snapshots.py", "not np.isfinite(array).all()",
         "test_a_payload_that_is_not_the_models",
     ),
-)
+)  # fmt: skip
 
 GUARDS = (*REPLAY, *VERIFY)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
+from long_tables import EVERY
 from looped import over
 from stateful_examples import examples as held_examples
 from stateful_examples import held_of
@@ -81,7 +82,6 @@ SHAPES += [
 ]  # fmt: skip
 
 NAMES = {id(shape): f"{at}-{'-'.join(map(str, shape.values()))}" for at, shape in enumerate(SHAPES)}
-MOST_SAMPLES = 6  # of which a test takes one: the usual step of long tables
 
 
 def name_of(shape: dict[str, Any]) -> str:
@@ -93,5 +93,5 @@ def each_shape(test: Callable[..., None]) -> Any:
 
     Each test begins its sample elsewhere, so that together they visit every shape.
     """
-    first = crc32(test.__name__.encode()) % MOST_SAMPLES
+    first = crc32(test.__name__.encode()) % EVERY
     return over("shape", [*SHAPES[first:], *SHAPES[:first]], name_of, sampled=True)(test)

@@ -112,8 +112,7 @@ def test_classes(rig: Any, spec: Any) -> None:
 
 
 @over("loss", losses.names())
-@over("weighted", [False, True])
-@over("rate", [0.5, 0.02])
+@over(("weighted", "rate"), [(False, 0.5), (True, 0.02)])
 def test_the_constant_prediction_does_not_depend_on_batches_or_rounds(
     rig: Any, spec: Any, loss: str, weighted: bool, rate: float
 ) -> None:

@@ -113,7 +113,7 @@ def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, 
     assert len(bits) == 1
 
 
-@over("shape", SHAPES, name_of)
+@each_shape
 def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**shape))
     plan = rigged.train(1)
@@ -152,7 +152,10 @@ def test_rows_of_weight_zero_do_not_matter(rig: Any, spec: Any) -> None:
     assert len(bits) == 1
 
 
-@over(("loss", "isa", "power"), lambda: product(losses.names(), _native.supported_isas(), (-149, -130, -40, 100, 120)))
+POWERS = (-149, -130, -40, 100, 120)
+
+
+@over(("loss", "isa", "power"), lambda: product(losses.names(), _native.supported_isas(), POWERS), sampled=True)
 def test_only_the_ratios_of_weights_matter(rig: Any, spec: Any, loss: str, isa: str, power: int) -> None:
     """Weights at both ends of float32: 1 / their sum is infinite in float32 below 3e-39, or not a normal number."""
     found = []

@@ -352,20 +352,23 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "a stack": stacked(6),
     "a wide stack": stacked(70),
 }
-SIZES = [(name, rows, FUSED) for name in NETWORKS for rows in (TILE_ROWS - 1, TILE_ROWS + 1, SOME_TILES)]
-SIZES += [("layers", rows, MANY) for rows in (0, 1, TILE_ROWS, TILE_ROWS + 1, 2 * TILE_ROWS, SOME_TILES)]
+OF_TILES = (TILE_ROWS - 1, SOME_TILES, TILE_ROWS + 1)
+SIZES = [(name, OF_TILES[(at + turn) % 3], FUSED) for turn in range(3) for at, name in enumerate(NETWORKS)]
+OF_LAYERS = [("layers", rows, MANY) for rows in (1, TILE_ROWS + 1, SOME_TILES, 0, TILE_ROWS, 2 * TILE_ROWS)]
 
 
-@over(("name", "rows", "ways"), SIZES)
-def test_any_number_of_rows_has_its_bits(
-    rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, name: str, rows: int, ways: Any
-) -> None:
+@pytest.mark.parametrize("sizes", [
+    [*SIZES[: len(NETWORKS)], *OF_LAYERS[:3]],
+    pytest.param([*SIZES[len(NETWORKS) :], *OF_LAYERS[3:]], marks=pytest.mark.full),
+], ids=["some", "others"])  # fmt: skip
+def test_any_number_of_rows_has_its_bits(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, sizes: Any) -> None:
     """The last tile may be a part of one, and waits for none; a slot may have room for one tile, or for several."""
-    found = outcomes(monkeypatch, rig, spec(**NETWORKS[name]), ways, rows=rows, capacity=SOME_TILES)
-    if rows <= TILE_ROWS:
-        found |= outcomes(monkeypatch, rig, spec(**NETWORKS[name]), [PLAIN], rows=rows, capacity=TILE_ROWS)
-    plain, *_ = found.values()
-    assert not [way for way, (bits, _) in found.items() if bits != plain[0]]
+    for name, rows, ways in sizes:
+        found = outcomes(monkeypatch, rig, spec(**NETWORKS[name]), ways, rows=rows, capacity=SOME_TILES)
+        if rows <= TILE_ROWS:
+            found |= outcomes(monkeypatch, rig, spec(**NETWORKS[name]), [PLAIN], rows=rows, capacity=TILE_ROWS)
+        plain, *_ = found.values()
+        assert not [way for way, (bits, _) in found.items() if bits != plain[0]], (name, rows)
 
 
 RELU = {"dense": 6, "activation": "relu"}
@@ -437,7 +440,8 @@ def wait_until_asleep(threads: set[str]) -> None:
     wait_for(lambda: all(told(task, "stat").rpartition(")")[2].startswith(" S") for task in threads))
 
 
-def test_two_thousand_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any) -> None:
+@pytest.mark.parametrize("steps", [600, pytest.param(2000, marks=pytest.mark.full)])
+def test_many_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any, steps: int) -> None:
     """Steps of one tile and of many, one behind the other: threads wake late, or not at all."""
     found = set()
     for threads in (1, 2, 5):
@@ -445,10 +449,10 @@ def test_two_thousand_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any
         plan, rows = rigged.plan(threads=threads), np.random.default_rng(7)
         mine = plan_threads() - before
         rigged.statistics(plan)
-        for step in range(2000):
+        for step in range(steps):
             set_rows(rigged.slot, rows.integers(0, MANY_TILES + 1))
             rigged.step(plan, learning_rate=1e-3)
-            if step % 500 == 499:
+            if step % 200 == 199:
                 wait_until_asleep(mine)
         found.add(rigged.state.tobytes() + rigged.share.tobytes())
     assert len(found) == 1

@@ -124,13 +124,6 @@ def test_other_rows_of_a_record_train(schemas: dict[str, Schema]) -> None:
         assert tally.dead_rows[1].path == "$[7].x2" and tally.dead_rows[1].row_from == 7
 
 
-def test_rows_before_the_damage_train(schemas: dict[str, Schema]) -> None:
-    text = json.dumps([ROW] * 10).encode()
-    blocks, tally = decode_rows("json", schemas["simple"], text[:-30])
-    assert (tally.trained, tally.dead) == (9, 1) and tally.dead_rows[0].remainder
-    assert len(blocks["label"]) == 9
-
-
 def test_bad_rows_side_by_side_are_one_entry(schemas: dict[str, Schema]) -> None:
     _, tally = decode_rows(
         "json", schemas["simple"], json.dumps([{"x1": 1}, *[{"x1": 1, "late": 1}] * 50_000]).encode()

@@ -49,7 +49,7 @@ def test_rows_with_ignored_columns_alone_are_as_many(schema: Any, format_name: s
 
 @every_schema
 @every_format
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60) // 2)
 @given(chance=st.integers(0, 2**32 - 1), count=st.sampled_from([1, 2, 7, 200]))
 def test_arrays_are_encoded_as_python_does(schema: Any, format_name: str, chance: int, count: int) -> None:
     random = np.random.default_rng(chance)

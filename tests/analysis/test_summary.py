@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import Job
 from streamtrain._native import murmur3
@@ -84,7 +86,7 @@ def bucket_of(name: str, text: str, bits: int, buckets: int, vw_bits: int) -> in
     return 1 if is_index else murmur3(text.encode(), hash_seed(name), bits) % buckets
 
 
-@pytest.mark.parametrize("seed", range(12))
+@over("seed", range(12), sampled=True)
 def test_frequent_values_in_one_bucket_are_found(seed: int) -> None:
     """Only this finds hashes or buckets that are not the job's, and rare values that count as frequent."""
     rng = np.random.default_rng(seed)
@@ -134,9 +136,11 @@ def test_frequent_values_in_one_bucket_are_found(seed: int) -> None:
 RANDOM = np.random.default_rng(7)
 
 
-@pytest.mark.parametrize("count", [0, 1, EXACT, EXACT + 1, 9_000, 12_000, 40_000, 1_000_000])
-@pytest.mark.parametrize("dtype", [np.float32, np.int32])
-def test_how_many_differ(count: int, dtype: type) -> None:
+@pytest.mark.parametrize(("dtype", "count"), [
+    *product((np.float32, np.int32), (0, 1, EXACT, EXACT + 1, 9_000, 12_000, 40_000)), (np.float32, 150_000),
+    *(pytest.param(dtype, 1_000_000, marks=pytest.mark.full) for dtype in (np.float32, np.int32)),
+])  # fmt: skip
+def test_how_many_differ(dtype: type, count: int) -> None:
     values = RANDOM.permutation(np.repeat(np.arange(count).astype(dtype), 2))
     found = Distinct()
     for part in np.array_split(values, 7):

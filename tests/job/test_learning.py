@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+from looped import over
 
 import streamtrain
 from streamtrain.job import Job
@@ -53,7 +53,7 @@ NO_WARNING: dict[str, tuple[Any, Any]] = {
 WARNING = {"never learns": (np.where(AT < 1, 0.5, 1.2), ONE), "diverges": (np.exp(AT), ONE), "poor": (304 * ONE, ONE)}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@over("seed", range(24), sampled=True)
 def test_a_warning_is_for_jobs_worse_than_the_constant_wherever_publications_lie(seed: int) -> None:
     """Only this finds windows that depend on publications: too early, too late or summed from the wrong rows."""
     rng = np.random.default_rng(seed)

@@ -49,7 +49,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         return
     named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.maxfail or option.usepdb
     if not named and not option.collectonly and getattr(option, "numprocesses", 0) is None:
-        option.numprocesses, option.dist, option.loadscopereorder = PROCESSES, "loadfile", False
+        waits = "not kafka" not in option.markexpr  # else more than cores only import and collect more often
+        option.numprocesses = PROCESSES if waits else min(PROCESSES, os.cpu_count() or PROCESSES)
+        option.dist, option.loadscopereorder = "loadfile", False
         if "full" in option.markexpr:
             option.dist, option.maxschedchunk = "load", 1
 
@@ -64,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", help="with -m full: part K of N of the tests, as K/N, K from 0")
-    parser.addoption("--every", type=int, default=6, help="take each Nth entry of a long table; 1 takes all")
+    parser.addoption("--every", type=int, default=long_tables.EVERY, help="take each Nth entry of long tables; 1: all")
     parser.addoption("--chaos-seeds", default="1", help="with -m full tests/chaos: one seed, or from-to")
     parser.addoption("--chaos-stalls", default="5", help="with -m full tests/chaos: number of broker stalls")
     parser.addoption("--load-seconds", type=int, default=60, help="with -m full: how long `serve` is under load")

@@ -11,7 +11,8 @@ import pytest
 
 T = TypeVar("T")
 
-_step = 12
+EVERY = 12
+_step = EVERY
 
 
 def set_step(step: int) -> None:

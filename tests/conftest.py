@@ -182,6 +182,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
 
 
 @pytest.fixture(scope="session")
+def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real one, of which chosen calls fail: see fakes/failing_librdkafka.py."""
+    from failing_librdkafka import built
+
+    return built(tmp_path_factory.mktemp("librdkafka"))
+
+
+@pytest.fixture(scope="session")
 def kept_build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """A folder that `make(folder)` has filled once for these sources, folders or files; kept from run to run."""
 

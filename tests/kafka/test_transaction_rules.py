@@ -26,7 +26,6 @@ import pytest
 from at_once import run_at_once
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from failing_librdkafka import built
 from publisher import Publisher, example_manifest
 from waiting import wait_for
 
@@ -135,11 +134,6 @@ def test_what_follows_from_an_outcome(flags: tuple[str, ...]) -> None:
         outcome = KafkaOutcome(code, "retriable" in flags, "abort" in flags, "fatal" in flags)
         expected = OUTCOMES[", ".join(flags)] if code else (KafkaNext.ON, KafkaNext.ON)
         assert (outcome.next(over=False), outcome.next(over=True)) == expected
-
-
-@pytest.fixture(scope="module")
-def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("librdkafka"))
 
 
 def run(program: str, library: Path, kafka: Any, topic: str, faults: str, *arguments: int) -> Any:

@@ -22,7 +22,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from failing_librdkafka import built, environment, run_predictor
+from failing_librdkafka import environment, run_predictor
 from prediction_bench import PARTITIONS, Bench
 from publisher import Publisher
 from served_model import ServedModel
@@ -252,11 +252,6 @@ LOST = "transaction outcome unknown"
 ASKED_AFTER = 5
 SOON_AND_USUAL = [True, pytest.param(False, marks=pytest.mark.full)]
 spawn = multiprocessing.get_context("spawn")
-
-
-@pytest.fixture(scope="module")
-def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("librdkafka"))
 
 
 def published_once(job: LiveJob) -> None:

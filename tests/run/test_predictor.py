@@ -18,7 +18,7 @@ import confluent_kafka
 import numpy as np
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from failing_librdkafka import built, run_predictor
+from failing_librdkafka import run_predictor
 from given_outputs import echo_scorer
 from more_partitions import add_partitions
 from prediction_bench import PARTITIONS, Bench, running
@@ -67,9 +67,7 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(
         "one": (0, 0), "many": (1, 0), "one of many": (0, 1), "columns": (2, 0), "none": (0, 2),
     }  # fmt: skip
     assert one.headers == (("trace", b"7"), ("trace", b""))
-    expected = {
-        "many": [[1, 2], [3, 4]], "one of many": [[1, 2]], "columns": [[1, 4], [2, 5], [3, 6]], "none": [],
-    }  # fmt: skip
+    expected = {"many": [[1, 2], [3, 4]], "one of many": [[1, 2]], "columns": [[1, 4], [2, 5], [3, 6]], "none": []}
     for key, rows in expected.items():
         assert predicted(answers[key]) == pytest.approx([model.probability(1, row) for row in rows], rel=1e-6)
     assert (totals["requests"], totals["rows"], totals["errors"]) == (5, 7, 0)
@@ -320,11 +318,6 @@ def test_settings_come_from_the_job() -> None:
 TIMEOUT_MS = 1_000  # of a transaction, from which follows how long the predictor waits for librdkafka
 
 
-@pytest.fixture(scope="module")
-def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("librdkafka"))
-
-
 @pytest.mark.parametrize(
     "faults",
     [
@@ -356,7 +349,6 @@ def test_a_call_that_never_returns_costs_time_and_no_request(
 
 # -- topics that change, and requests of every size -------------------------------------------------------------------
 
-spawn = multiprocessing.get_context("spawn")
 SOON = {"topic.metadata.refresh.interval.ms": "500"}  # that a topic has changed is seen this soon, not after 10 s
 
 

@@ -400,11 +400,11 @@ def test_it_ends_when_held_out_rows_are_no_longer_predicted_better_and_saves_the
     loaded = Fitted.load(tmp_path / "best")
     assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)
     assert loaded.predict(HELD_OUT) == found.best_model.predict(HELD_OUT)
-    (model,) = (tmp_path / "best").glob("*.safetensors")
+    (model,) = (tmp_path / "best").iterdir()
     model.write_bytes(model.read_bytes()[:-1] + b"\x07")
-    with pytest.raises(SnapshotError, match="the digests differ"):
+    with pytest.raises(SnapshotError, match=r"model\.snapshot@\d+: chunk 2 of 2: expected the digest"):
         Fitted.load(tmp_path / "best")
-    with pytest.raises(UserMistake, match=r"nowhere.manifest.msgpack: cannot be read"):
+    with pytest.raises(UserMistake, match=r"nowhere: cannot be read"):
         Fitted.load(tmp_path / "nowhere")
 
 
@@ -472,19 +472,6 @@ def test_why_it_ends(settings: dict[str, Any], reason: str) -> None:
 def test_rows_that_come_once_end_it() -> None:
     found = trained(iter(dicts(columns(1000))), no_improvement=50)
     assert found.reason == "end_of_rows" and found.details == "1,000 rows are trained"
-
-
-def test_the_best_model_is_saved(tmp_path: Path) -> None:
-    found = trained(columns(200), no_improvement=2, held_out=HELD_OUT, epochs=300, save_to=tmp_path / "best")
-    loaded = Fitted.load(tmp_path / "best")
-    assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)
-    assert loaded.predict(HELD_OUT) == found.best_model.predict(HELD_OUT)
-    (model,) = (tmp_path / "best").iterdir()
-    model.write_bytes(model.read_bytes()[:-1] + b"\x07")
-    with pytest.raises(SnapshotError, match=r"model\.snapshot@\d+: chunk 2 of 2: expected the digest"):
-        Fitted.load(tmp_path / "best")
-    with pytest.raises(UserMistake, match=r"nowhere: cannot be read"):
-        Fitted.load(tmp_path / "nowhere")
 
 
 def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

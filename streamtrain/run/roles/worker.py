@@ -29,7 +29,6 @@ class Config:
     isa: str = "auto"
     score_means: bool = False
     restorable: bool = False  # there are snapshots to go back to
-    backend_priorities: dict[str, int] = field(default_factory=dict)
     module: dict[str, Any] | None = None  # the network, where it is not of layers
     threads: int = 1  # on a batch
     cores: list[list[int]] = field(default_factory=list)  # by worker, those it runs on; none: on any
@@ -47,7 +46,7 @@ def run(config: Config) -> int:
     worker = _native.Worker(arena, config.worker)
     if not schedules.is_constant(config.schedule):
         worker.follow(schedules.rates(config.schedule))
-    backend = backends.choose(config.backend, config.backend_priorities, calls_out=network is not None)
+    backend = backends.choose(config.backend, calls_out=network is not None)
     if hasattr(backends.get(backend), "register"):  # a device copies faster from memory it has pinned
         backends.get(backend).register(arena.address, arena.bytes, config.worker)
     layout = arena.slot_layout

@@ -162,6 +162,11 @@ class Manifest:
         return len(self.model.chunks) + len(self.trainer.chunks)
 
     @property
+    def parameters_digest(self) -> str:
+        """Returns the SHA-256 of parameters and statistics, in hex: equal for equal models of any lineage."""
+        return self.model.digest.hex()
+
+    @property
     def is_import(self) -> bool:
         """It is the one that came from elsewhere: no snapshot here is before it."""
         return self.parent is None and self.imported != ()

@@ -163,6 +163,7 @@ def _snapshot(newest: Located) -> Document:
     return {
         "version": manifest.version,
         "digest": newest.digest.hex(),
+        "parameters_digest": manifest.parameters_digest,
         "lineage": manifest.lineage,
         "run": manifest.run.number,
         "round": manifest.round,

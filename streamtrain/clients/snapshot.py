@@ -17,7 +17,10 @@ from streamtrain.topics.manifest import Manifest
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One published snapshot. `parameters` are float32 arrays, `statistics` float64 and int64 ones; all read-only."""
+    """One published snapshot. `parameters` are float32 arrays, `statistics` float64 and int64 ones; all read-only.
+
+    `digest` names the snapshot, lineage and all, `parameters_digest` what it predicts with: both are a SHA-256 in hex.
+    """
 
     version: int
     digest: str
@@ -25,6 +28,11 @@ class Snapshot:
     parameters: Mapping[str, Array] = field(repr=False, compare=False)  # the digest says whether they are the same
     statistics: Mapping[str, Array] = field(repr=False, compare=False)
     manifest: Manifest = field(repr=False, compare=False)
+
+    @property
+    def parameters_digest(self) -> str:
+        """Equal where parameters and statistics are, whatever lineage they come from."""
+        return self.manifest.parameters_digest
 
     @property
     def age_s(self) -> float:

@@ -353,7 +353,9 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
 
     snapshots = run("snapshots", "list", trained, "--json").document["snapshots"]
     assert snapshots[0]["untrained"] and snapshots[-1]["version"] == status["snapshot"]["version"]
-    assert str(snapshots[-1]["version"]) in run("snapshots", "list", trained).out
+    listed = run("snapshots", "list", trained).out
+    assert str(snapshots[-1]["version"]) in listed and snapshots[-1]["parameters_digest"][:12] in listed
+    assert snapshots[-1]["parameters_digest"] == status["snapshot"]["parameters_digest"]
     shown = run("snapshots", "show", trained, "--snapshot", snapshots[0]["version"], "--json").document
     assert shown["digest"] == snapshots[0]["digest"] and shown["positions"] == [[0, 0], [0, 0]]
     assert run("snapshots", "show", trained, "--snapshot", 99).code == 2

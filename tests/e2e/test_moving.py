@@ -101,6 +101,8 @@ def test_into_another_job_the_same_bits_and_answers_then_trained_on(
     assert told["digest"] == now.digest.hex() and now.manifest.parent is None
     check_came_from(now, was, trained.admin.cluster_id(), "beginning")
     assert before["digest"] == was.digest.hex() != told["digest"]
+    shown = json.loads(other.here("snapshots show", "--json").stdout)
+    assert shown["parameters_digest"] == was.manifest.parameters_digest
     for answer in answers:
         assert (answer["version"], answer["digest"]) == (told["version"], told["digest"])
         assert answer["lineage"] == now.manifest.lineage and answer["age_s"] >= 0

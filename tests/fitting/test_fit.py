@@ -395,7 +395,9 @@ def test_it_ends_when_held_out_rows_are_no_longer_predicted_better_and_saves_the
     assert found.best_epoch == len(scores) - 4 and found.scores[found.best_version] == found.best_score
     assert abs(log_loss(found.best_model) - found.best_score) < 1e-6
     assert abs(log_loss(found.model) - scores[-1]) < 1e-6 and found.best_model.version < found.model.version
-    assert same_bits(found.best_model, streamtrain.fit(fast, columns(200), epochs=found.best_epoch))
+    again = streamtrain.fit(fast, columns(200), epochs=found.best_epoch)
+    assert same_bits(found.best_model, again) and found.best_model.parameters_digest == again.parameters_digest
+    assert found.best_model.digest != again.digest
     assert found.model.stopped == f"no_improvement: {found.details}"
     loaded = Fitted.load(tmp_path / "best")
     assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)

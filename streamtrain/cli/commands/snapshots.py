@@ -39,6 +39,7 @@ def _row(located: Located, best: int | None) -> dict[str, Any]:
     return {
         "version": manifest.version,
         "digest": located.digest.hex(),
+        "parameters_digest": manifest.parameters_digest,
         "offset": located.offset,
         "lineage": manifest.lineage,
         "parent": None if manifest.parent is None else manifest.parent.version,
@@ -70,11 +71,12 @@ def list_(session: Session, job: JobFile) -> None:
             f"{row['rows_seen']:,}",
             age_text(max(0.0, time.time() - row["created_ms"] / 1_000)),
             f"{row['bytes']:,}",
+            row["parameters_digest"][:12],
             " ".join(name for name in ("untrained", "archived", "best") if row[name]),
         )
         for row in rows
     ]
-    shown = table(["version", "lineage", "run", "round", "rows", "age", "bytes", ""], lines)
+    shown = table(["version", "lineage", "run", "round", "rows", "age", "bytes", "parameters", ""], lines)
     session.out.document({"snapshots": rows}, shown if rows else f"no snapshots of {job} yet")
 
 

@@ -1,7 +1,7 @@
 """The registry of backends. A file has HELP, PRIORITY, PRIORITY_NAME, CALLS_OUT (whether its plans take networks of
 other libraries), TILE_ROWS (rows of a batch that are computed at a time, 0: all), device_count(), answers() and
-compile(). "auto" is the backend of the highest priority that answers: PRIORITY, or the number that the environment gives
-by PRIORITY_NAME; one of None is never chosen by itself.
+compile(). "auto" is the backend of the highest priority that answers: PRIORITY, or the number that the environment
+gives by PRIORITY_NAME; one of None is never chosen by itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 #include "ring/arena.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,12 +99,8 @@ Arena Arena::create(const ArenaSpec &spec) {
     header.vectors_offset = place(header.workers * header.vector_bytes);
     header.bytes = at;
 
-    int made = memfd_create("streamtrain-arena", MFD_CLOEXEC);
-    if (made < 0) fail("memfd_create");
-    // Where a program has closed a standard stream this may have its number, which is another file to a child.
-    const int descriptor = fcntl(made, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(made);
-    if (descriptor < 0) fail("fcntl");
+    const int descriptor = memfd_create("streamtrain-arena", MFD_CLOEXEC);
+    if (descriptor < 0) fail("memfd_create");
     if (ftruncate(descriptor, static_cast<off_t>(at)) != 0) { close(descriptor); fail("ftruncate"); }
     void *base = mmap(nullptr, at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
     if (base == MAP_FAILED) { close(descriptor); fail("mmap"); }

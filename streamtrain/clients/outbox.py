@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -54,6 +58,10 @@ class Outbox:
         self._server: threading.Thread | None = None
         self._ended = threading.Event()
         self._open()
+        _unsent.add(self)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # which would lose what librdkafka has not sent
+            with suppress(ValueError):  # a thread other than the main one can set no handler
+                signal.signal(signal.SIGTERM, _exit)
 
     def _open(self) -> None:
         failures_only = self._on_delivery is None
@@ -115,11 +123,12 @@ class Outbox:
 
     def flush(self, timeout_s: float) -> None:
         """Waits until all that was sent is delivered or has failed; KafkaUnreachable where that takes longer."""
-        left = self._producer.flush(timeout_s)
+        producer = vars(self).get("_producer")  # none where another thread has closed, which waits and raises itself
+        left = producer.flush(timeout_s) if producer is not None else 0
         self.raise_failure()
-        if left or self.waiting:
+        if left := left + len(self.waiting):
             raise KafkaUnreachable(
-                f"{len(self)} records to {self.topic} not taken by Kafka at {self.bootstrap} in {timeout_s:g} s"
+                f"{left} records to {self.topic} not taken by Kafka at {self.bootstrap} in {timeout_s:g} s"
             )
 
     def raise_failure(self) -> None:
@@ -143,16 +152,21 @@ class Outbox:
             self._open()
 
     def close(self) -> None:
-        """Ends the thread of the reports."""
+        """Ends the thread of the reports and librdkafka's, with their sockets: nothing is sent afterwards."""
         self._ended.set()
-        if self._server is not None and threading.current_thread() is not self._server:
+        if self._server is threading.current_thread():
+            return  # its producer still reports: it ends when the garbage collector finds it
+        if self._server is not None:
             self._server.join()
+        for own in ("produce", "_producer"):  # which has methods of this object
+            vars(self).pop(own, None)
 
     def leave_to_parent(self) -> None:
         """In a forked child: the producer must never be freed, it would wait for threads that are not here."""
         self._server = None
         self.shut = self.refusing = True
-        keep_for_ever(self._producer)
+        if "_producer" in vars(self):
+            keep_for_ever(self._producer)
 
     def _make_room(self) -> None:
         if self._server is None:
@@ -171,6 +185,17 @@ class Outbox:
             self.refusing = True
         if self._on_delivery is not None:
             _call(self._on_delivery, error, message)
+
+
+_unsent: weakref.WeakSet[Outbox] = weakref.WeakSet()  # every outbox; those that are shut keep nothing
+
+
+def _exit(number: int, frame: object) -> None:
+    """Ends the program as sys.exit does where records may be unsent, else as the signal does; the next one at once."""
+    signal.signal(number, signal.SIG_DFL)
+    if any(not outbox.shut for outbox in _unsent):
+        raise SystemExit(128 + number)
+    os.kill(os.getpid(), number)
 
 
 def _nobody(error: KafkaError | None, message: Message) -> None:

@@ -73,8 +73,9 @@ class RecordWriter:
     A row that `write` has returned for is accepted: it is delivered, or an error says that it was not, at the latest
     from `flush` or `close`. Leaving the `with` closes: it waits for delivery and raises what failed. When an exception
     leaves the block, what was accepted is sent all the same, for up to 30 s, and what was not delivered then is said in
-    a note on that exception. A writer left open at the program's end does the same and says so in the log. `async
-    with`, awrite, aflush and aclose do all of it beside an event loop.
+    a note on that exception. A writer left open at the program's end does the same and says so in the log. If the
+    program has no handler of SIGTERM, a writer of its main thread makes that signal end it as sys.exit(143) does.
+    `async with`, awrite, aflush and aclose do all of it beside an event loop.
     """
 
     def __init__(

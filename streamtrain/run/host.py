@@ -21,6 +21,7 @@ from streamtrain.failpoints import for_life
 from streamtrain.log import get_logger
 from streamtrain.run.environment import ENVIRONMENT
 from streamtrain.run.fork_server import ForkedProcess, ForkServer
+from streamtrain.run.process import open_standard_streams
 
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
@@ -95,6 +96,7 @@ class Host:
 
     def begin(self) -> _native.Arena:
         """A new run's arena, in which nothing runs yet."""
+        open_standard_streams()  # of a program that has closed them
         self.arena = arena = self._make_arena()
         self.ring = _native.SupervisorEnd(arena)
         self._crashes.clear()

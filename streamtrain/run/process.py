@@ -1,4 +1,4 @@
-"""What a process of a run asks of the kernel about itself and its family: prctl(2)."""
+"""What a process of a run asks of the kernel about itself and its family."""
 
 from __future__ import annotations
 
@@ -24,6 +24,16 @@ def show_as(name: str) -> None:
 def adopt_orphans() -> None:
     """From now on this process is the parent of its children's children when those have ended."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def open_standard_streams() -> None:
+    """Opens the null device as standard input, output and error where they are closed.
+
+    Else the next descriptor that is opened would become one of them, and a child would take it for its own.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
 
 
 def _prctl(option: int, value: object) -> None:

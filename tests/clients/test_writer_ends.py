@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from at_once import run_at_once
 from confluent_kafka import Producer
 from publisher import Publisher
 from small_model import SmallModel
+from waiting import wait_for
 
 from streamtrain import Job, RecordWriter
 from streamtrain.clients.live_model import LiveModel
@@ -39,14 +41,17 @@ def test_an_exception_in_the_block_flushes_what_was_gathered_or_says_what_is_not
 
 @pytest.mark.parametrize("pack", [None, 7])
 def test_many_threads_lose_nothing(job: Job, pack: int | None) -> None:
+    """A closed writer's threads, librdkafka's too, have ended."""
     def write(turn: int) -> None:
         for number in range(turn, 3_000, 6):
             writer.write({"x": number, "late": 0} if number % 5 else [{"x": number, "late": 0}])
 
+    before = set(os.listdir("/proc/self/task"))
     with RecordWriter(job, pack=pack) as writer:
         run_at_once({str(turn): partial(write, turn) for turn in range(6)})
         writer.flush()
         assert writer.rows_written == 3_000
+    wait_for(lambda: before >= set(os.listdir("/proc/self/task")))
     assert xs(job) == list(range(3_000))
 
 
@@ -134,11 +139,17 @@ writer = RecordWriter(sys.argv[1], pack=256)
 for number in range(5):
     writer.write({"x": number, "late": 0})
 """
+TERMINATED = """
+import os, signal
+os.kill(os.getpid(), signal.SIGTERM)
+"""
 
 
 def test_a_writer_left_open_at_the_programs_end_sends_or_says(job: Job, path: Path) -> None:
     assert ended(OPEN_AT_THE_END, path).returncode == 0
-    assert xs(job) == list(range(5))
+    assert ended(OPEN_AT_THE_END + TERMINATED, path).returncode == 128 + signal.SIGTERM
+    assert xs(job) == sorted([*range(5)] * 2)
+    assert ended(OPEN_AT_THE_END + "writer.close()" + TERMINATED, path).returncode == -signal.SIGTERM
     path.write_text(LOST.replace("[topics]", 'producer."message.timeout.ms" = 300\n[topics]'))
     lost = ended(OPEN_AT_THE_END, path)
     assert "RecordWriter to x.records was not closed: x.records: a record was not delivered" in lost.stderr, lost

@@ -8,9 +8,10 @@ from typing import Any
 
 
 def wait_for(what: Callable[[], Any], seconds: float = 240) -> Any:
-    """The first true result of `what`."""
-    until = time.monotonic() + seconds
+    """The first true result of `what`, asked less often the longer it takes: what is asked needs the processor too."""
+    began = time.monotonic()
     while not (result := what()):
-        assert time.monotonic() < until, f"{what} stayed false for {seconds} s"
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"{what} stayed false for {seconds} s"
+        time.sleep(min(max(waited / 10, 0.01), 0.25))
     return result

@@ -90,13 +90,13 @@ thread.start()
 thread.join()
 print(*found)
 """
-# the arena's descriptor is none of its standard streams, which it has closed, and a child's are others
+# neither the arena's descriptor nor a pipe to a child is one of its standard streams, which it has closed
 CLOSED_STREAMS = """
 import os, sys
-os.close(0)
-os.close(1)
 import streamtrain
 from tests.fitting.example import TABLES, columns
+for stream in range(3):
+    os.close(stream)
 rows = streamtrain.fit(TABLES, columns(500)).manifest.rows_seen
 sys.exit(0 if rows == 500 else 9)
 """

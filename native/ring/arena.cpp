@@ -9,10 +9,15 @@
 #include <iterator>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 namespace st {
 
 namespace {
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23   // headers older than Linux 5.14
+#endif
 
 constexpr u64 MAGIC = 0x3130616e65726173;   // "sarena01"
 
@@ -102,10 +107,11 @@ Arena Arena::create(const ArenaSpec &spec) {
     const int descriptor = memfd_create("streamtrain-arena", MFD_CLOEXEC);
     if (descriptor < 0) fail("memfd_create");
     if (ftruncate(descriptor, static_cast<off_t>(at)) != 0) { close(descriptor); fail("ftruncate"); }
-    void *base = mmap(nullptr, at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+    void *base = mmap(nullptr, at, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (base == MAP_FAILED) { close(descriptor); fail("mmap"); }
     Arena arena(descriptor, static_cast<u8 *>(base));
     arena.header() = header;
+    arena.populate();
     arena.write_description(spec);
     arena.read_description();
     Control &control = arena.control();
@@ -130,13 +136,23 @@ Arena Arena::create(const ArenaSpec &spec) {
 Arena Arena::attach(int descriptor) {
     struct stat status;
     if (fstat(descriptor, &status) != 0) fail("fstat");
-    void *base = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                      descriptor, 0);
+    void *base =
+        mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (base == MAP_FAILED) fail("mmap");
     Arena arena(descriptor, static_cast<u8 *>(base));
     if (arena.header().magic != MAGIC) throw std::runtime_error("arena: the descriptor holds no arena of this build");
     arena.read_description();
+    arena.populate();
     return arena;
+}
+
+void Arena::populate() {
+    const Header &h = header();
+    const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+    for (const auto &[begin, end] : {std::pair{u64{0}, h.dead_letters_offset}, std::pair{h.slots_offset, h.bytes}}) {
+        const u64 from = begin / page * page;
+        madvise(base_ + from, end - from, MADV_POPULATE_WRITE);  // Linux before 5.14 refuses: they come when touched
+    }
 }
 
 void Arena::write_description(const ArenaSpec &spec) {

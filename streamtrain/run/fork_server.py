@@ -46,6 +46,8 @@ class ForkServer:
             if stream is not None:
                 stream.flush()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who was started with it ignored hears of no child's end
+        ops.load()  # needed by all
+        gc.freeze()  # a collection would write to pages that the copy shares
         parent = os.getpid()
         if os.fork() == 0:
             try:
@@ -122,7 +124,6 @@ def _serve(connection: socket.socket, parent: int) -> NoReturn:
     for name in roles.REGISTRY.names():
         with contextlib.suppress(Exception):  # the process that needs it says why
             roles.REGISTRY.get(name)
-    ops.load()
     build_digest()  # read from some hundred files, once
     gc.freeze()  # what is here is shared by all that follow
     while True:

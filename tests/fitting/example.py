@@ -105,7 +105,7 @@ def descriptors() -> list[int]:
 
 def arena() -> _native.Arena:
     """The arena of the one `fit` that runs, as another process would have it."""
-    newest = max(descriptors(), key=lambda each: os.fstat(each).st_ino)  # tests before may have left some
+    newest = max(descriptors(), key=lambda each: os.fstat(each).st_ctime_ns)  # tests before may have left some
     return _native.Arena.attach(os.dup(newest))
 
 

@@ -38,7 +38,7 @@ class BlockSpec:
     """A block of the state before it has an offset."""
 
     name: str
-    group: str   # parameters | optimizer | statistics | score
+    group: str   # parameters | optimizer | statistics | score | window
     rule: str    # one of native/state/rules
     shape: tuple[int, ...]
     begin: Start = ZERO   # of parameters

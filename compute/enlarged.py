@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from streamtrain.compute.spec import Array
 from streamtrain.compute.state import Layout, views
+from streamtrain.compute.windows import SCORE, WINDOW
 
 _TOP, _LOSS = "top", "loss"  # of a head's score blocks
 
@@ -22,7 +23,7 @@ def enlarged(before: Layout, state: Array, after: Layout) -> NDArray[np.uint8]:
     old = views(before, state)
     for name, block in views(after, grown).items():
         kept = old.get(name, block[:0])
-        if name.startswith("score.") and name.endswith(f".{_TOP}"):
+        if name.startswith((SCORE, WINDOW)) and name.endswith(f".{_TOP}"):
             block[:] = old[name.removesuffix(_TOP) + _LOSS].reshape(-1)[1]  # weight of all rows
         block[tuple(map(slice, kept.shape))] = kept
     return grown

@@ -18,6 +18,7 @@ from streamtrain.compute import (
     metrics,
     module,
     schedules,
+    windows,
     workspace,
 )
 from streamtrain.compute.bound import Memory, bound
@@ -216,6 +217,7 @@ class Model:
         if parsed.schedule is not None:
             schedules.get(parsed.schedule[0]).build(builder, parsed.schedule[1])
         builder.statistic(_native.OPTIMIZER_STEPS, "optimizer", "highest", 1)
+        windows.build(builder)
         return builder, output
 
     def _forward(self, builder: Builder) -> tuple[Network | None, list[Value]]:

@@ -1,4 +1,4 @@
-"""Progressive quality from the score counters of a state: in total, and over the last window of rows.
+"""Progressive quality from the score counters of a state: in total, and over windows of rows.
 
 Used by the coordinator, and by replay.
 """
@@ -11,21 +11,14 @@ from typing import Any
 import numpy.typing as npt
 
 from streamtrain import _native
-from streamtrain.compute.metrics import summary
+from streamtrain.compute.metrics import numbers, summary
 from streamtrain.compute.moments import named
 from streamtrain.compute.ops.vocabulary import HEAD
+from streamtrain.compute.windows import SCORE, WINDOW, Scores
 
-Scores = dict[str, npt.NDArray[Any]]
-WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows; the first is shown as it grows
 MOST_CLIPPED = 20  # columns told of
 HELD_OUT = "held_out"  # figures of rows that are never trained, of a publication that was an evaluation
 SPANS = ("total", "window", "after_averaging", HELD_OUT)  # of a publication's metrics: those that are figures of rows
-
-
-def closed(window: Mapping[str, Any], before: Mapping[str, Any] | None) -> bool:
-    """Whether a publication's window is one that has closed since `before`, that of the publication before it: told
-    once, and not as it grows."""
-    return window.get("rows", 0) >= WINDOW_ROWS and window != before
 
 
 class Quality:
@@ -33,29 +26,30 @@ class Quality:
 
     def __init__(self, numbers: Sequence[str] = ()) -> None:
         self._numbers = numbers
-        self._window_start: Scores = {}
-        self._window: dict[str, Any] | None = None
+        self._start: Scores = {}
+        self._window: dict[str, Any] | None = None  # the newest that has closed
 
-    def begin(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """The state the run starts from."""
-        self._window_start = _scores(state)
+    def begin(self, state: Mapping[str, npt.NDArray[Any]], before: Mapping[str, Any]) -> None:
+        """The state of a publication that is gone on from, and its metrics."""
+        self._start = _scores(state, WINDOW)
+        self._window = before.get("window") if state[_native.WINDOWS_CLOSED][0] else None
 
-    def look(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    def look(self, state: Mapping[str, npt.NDArray[Any]], closed: Sequence[Scores] = ()) -> dict[str, Any]:
         """{"total": …, "window": …}, each the fixed names of `compute.metrics` beside the constant prediction's;
-        {"updates": …}, of a worker; {"clipped": …}, values the model saw cut, by column, the most of them;
-        {"evicted": …}, values that lost their id, by vocabulary; {"rate_left": …}, of the learning rate, by a schedule
-        that goes by more than the steps.
+        {"windows": …}, the numbers of each that has closed since the last look, by the scores at their ends; "window"
+        is the newest, and before the first has closed that one as it grows; {"updates": …}, of a worker;
+        {"clipped": …}, values the model saw cut, by column, the most of them; {"evicted": …}, values that lost their
+        id, by vocabulary; {"rate_left": …}, of the learning rate, by a schedule that goes by more than the steps.
         """
         scores = _scores(state)
-        window = {name: scores[name] - self._window_start[name] for name in scores}
-        rows = _rows(window)
-        if rows >= WINDOW_ROWS or self._window is None or self._window["rows"] < WINDOW_ROWS:
-            self._window = summary(window)
-        if rows >= WINDOW_ROWS:
-            self._window_start = scores
+        windows = []
+        for end in closed:
+            self._window, self._start = _between(self._start, end), end
+            windows.append(numbers(self._window))
         return {
             "total": summary(scores),
-            "window": self._window,
+            "window": self._window or _between(self._start, scores),
+            "windows": windows,
             "updates": int(state["optimizer.steps"].reshape(-1)[0]),
             "clipped": self._clipped(state),
             "evicted": evicted(state),
@@ -82,9 +76,13 @@ def evicted(state: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
     return {name: int(head[HEAD.index("evicted")]) for name, head in heads.items() if head[HEAD.index("evicted")]}
 
 
-def _scores(state: Mapping[str, npt.NDArray[Any]]) -> Scores:
-    return {name: array.copy() for name, array in state.items() if name.startswith("score.")}
+def _scores(state: Mapping[str, npt.NDArray[Any]], prefix: str = SCORE) -> Scores:
+    return {
+        SCORE + name.removeprefix(prefix): array.copy()
+        for name, array in state.items()
+        if name.startswith(prefix) and name != _native.WINDOWS_CLOSED
+    }
 
 
-def _rows(scores: Scores) -> int:
-    return int(scores["score.rows"].reshape(-1)[0])
+def _between(begin: Scores, end: Scores) -> dict[str, Any]:
+    return summary({name: end[name] - array for name, array in begin.items()})

@@ -19,7 +19,7 @@ from streamtrain.compute.state import Layout, block_dtype, views
 from streamtrain.errors import SnapshotError
 
 MODEL_GROUPS = ("parameters", "statistics")
-TRAINER_GROUPS = ("optimizer", "score")
+TRAINER_GROUPS = ("optimizer", "score", "window")
 # what rules store, by the format's codes, which are our names in capitals
 _DTYPES = {name.upper(): np.dtype(DTYPES[name]) for name in sorted({*chain(*_native.state_rules().values())})}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}

@@ -62,6 +62,9 @@ PLATEAU: tuple[str, ...]  # words of a `plateau` block
 OUTER_VELOCITY: str
 OUTER_SETTINGS: str
 SCHEDULE_STANDING: str
+WINDOWS_CLOSED: str
+WINDOW_ROWS: int  # of a window, at the least
+WINDOWS: int  # in the ring of closed ones
 
 def place(sizes: Sequence[int]) -> tuple[list[int], int]:
     """Offsets of buffers one behind the other on cache lines, as a state's blocks lie, and where the last one ends."""
@@ -264,6 +267,8 @@ class CoordinatorEnd:
         """Ingest opens no round."""
     def bound_rounds(self, bound: int) -> None:
         """Ingest opens no round from this number on; 0: any."""
+    def allow_windows(self, below: int) -> None: ...  # those below this number may close
+    def window_address(self, number: int) -> int: ...
     def release_slots(self, below: int) -> None: ...
     def pin_newest(self) -> tuple[int, int]: ...  # (buffer, round)
     def unpin(self) -> None: ...

@@ -11,7 +11,7 @@ from streamtrain.errors import SnapshotError
 from streamtrain.topics.topic import MESSAGE_BYTES, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 CHUNK_BYTES = MESSAGE_BYTES
 _PAYLOAD_LIMIT = 1 << 40  # bytes; a manifest that claims more is damaged
 _CHUNK_LIMIT = _PAYLOAD_LIMIT // CHUNK_BYTES

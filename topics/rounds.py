@@ -28,7 +28,7 @@ from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
 HELP = "the round log: what was trained, in row order"
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 TOPIC = Topic(
     key="rounds",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},

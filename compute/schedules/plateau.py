@@ -13,13 +13,12 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.options import Number, Option, Whole
-from streamtrain.compute.quality import WINDOW_ROWS
 
 HELP = "times factor where the loss of the newest rows has not improved for some evaluations"
 OPTIONS: dict[str, Option] = {
     "factor": Number(above=0, below=1, default=0.5, help="what is left of the rate after a fall"),
     "patience": Whole(least=1, most=1_000_000, default=5, help="evaluations in a row, none better, until it falls"),
-    "rows": Whole(least=1, most=1 << 40, default=WINDOW_ROWS, help="rows of an evaluation, at the least"),
+    "rows": Whole(least=1, most=1 << 40, default=_native.WINDOW_ROWS, help="rows of an evaluation, at the least"),
     "threshold": Number(least=0, below=1, default=1e-3, help="share of the best loss by which a better one is less"),
     "least": Number(least=0, most=1, default=0.0, help="what is left of the rate in any case"),
 }

@@ -117,6 +117,10 @@ void bind_coordinator(nb::module_ &m) {
         .def("stop", &CoordinatorEnd::stop)
         .def("hold", &CoordinatorEnd::hold, nb::arg("held"))
         .def("bound_rounds", &CoordinatorEnd::bound_rounds, nb::arg("bound"))
+        .def("allow_windows", &CoordinatorEnd::allow_windows, nb::arg("below"))
+        .def("window_address",
+             [](const CoordinatorEnd &end, i64 number) { return address_of(end.arena().window(number)); },
+             nb::arg("number"))
         .def("release_slots", &CoordinatorEnd::release_slots, nb::arg("below"))
         .def("pin_newest", &CoordinatorEnd::pin_newest)
         .def("unpin", &CoordinatorEnd::unpin)
@@ -170,6 +174,8 @@ void bind_ingest_end(nb::module_ &m) {
 }  // namespace
 
 void bind_ring(nb::module_ &m) {
+    m.attr("WINDOW_ROWS") = WINDOW_ROWS;
+    m.attr("WINDOWS") = WINDOWS;
     bind_enums(m);
     bind_arena(m);
     bind_supervisor(m);

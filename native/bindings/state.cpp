@@ -96,6 +96,7 @@ void bind_state(nb::module_ &m) {
     m.attr("OUTER_VELOCITY") = OUTER_VELOCITY;
     m.attr("OUTER_SETTINGS") = OUTER_SETTINGS;
     m.attr("SCHEDULE_STANDING") = SCHEDULE_STANDING;
+    m.attr("WINDOWS_CLOSED") = WINDOWS_CLOSED;
     m.def("place", &place_blocks, nb::arg("sizes"));
     m.def("state_rules", [] {
         nb::dict rules;

@@ -96,7 +96,8 @@ void bind_log_structs(nb::module_ &m) {
         using Struct = RoundRecord;
         m.attr("ROUND_RECORD") = struct_layout(
             {ST_FIELD(round), ST_FIELD(first_slot), ST_FIELD(slots), ST_FIELD(workers), ST_FIELD(closed_by),
-             ST_FIELD(statistics_pass), ST_FIELD(reserved), ST_FIELD(newest_event_ms)}, sizeof(Struct));
+             ST_FIELD(statistics_pass), ST_FIELD(closed_window), ST_FIELD(reserved), ST_FIELD(newest_event_ms)},
+            sizeof(Struct));
     }
     {
         using Struct = SlotRecord;

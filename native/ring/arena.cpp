@@ -102,6 +102,7 @@ Arena Arena::create(const ArenaSpec &spec) {
     header.slots_offset = place(header.slot_count * header.slot_bytes);
     header.means_offset = place(MEAN_BUFFERS * header.mean_bytes);
     header.vectors_offset = place(header.workers * header.vector_bytes);
+    header.windows_offset = place(WINDOWS * (spec.state.state_bytes - spec.state.windows_offset));
     header.bytes = at;
 
     const int descriptor = memfd_create("streamtrain-arena", MFD_CLOEXEC);

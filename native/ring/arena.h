@@ -1,6 +1,7 @@
 // The shared memory of one host's run: a memfd that the supervisor makes and its children map. Holds the control words,
 // round entries, slots and their results, the dead letter ring, the mean buffers and the workers' vectors.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,16 @@ class Arena {
         return {worker, state, state + state_layout_.state_bytes, state + state_layout_.learned_bytes};
     }
 
+    // Rows from which on a window closes: a round holds at most a quarter of them.
+    i64 window_rows() const {
+        return std::max(WINDOW_ROWS, 4 * i64{workers()} * averaging_frequency() * slot_layout_.row_capacity);
+    }
+    // The blocks `window.<score>` at the end of the lineage's window of that number.
+    u8 *window(i64 number) const {
+        return base_ + header().windows_offset + static_cast<u64>(number) % WINDOWS * window_bytes();
+    }
+    u64 window_bytes() const { return state_layout_.state_bytes - state_layout_.windows_offset; }
+
     u8 *dead_letters() const { return base_ + header().dead_letters_offset; }
     u64 dead_letter_bytes() const { return header().dead_letter_bytes; }
 
@@ -87,7 +98,7 @@ class Arena {
         u32 row_capacity, range_capacity, slot_blocks, state_blocks, position_count, reserved;
         u64 slot_bytes, mean_bytes, vector_bytes, dead_letter_bytes;
         u64 description_offset, positions_offset, control_offset, rounds_offset, results_offset, buffers_offset,
-            dead_letters_offset, slots_offset, means_offset, vectors_offset, bytes;
+            dead_letters_offset, slots_offset, means_offset, vectors_offset, windows_offset, bytes;
     };
     Arena(int descriptor, u8 *base);
     Header &header() const { return *reinterpret_cast<Header *>(base_); }

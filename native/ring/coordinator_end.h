@@ -38,6 +38,8 @@ class CoordinatorEnd {
         words().hold.store(held);
         ring();
     }
+    // Windows below this number may close, as what they end with was taken.
+    void allow_windows(i64 below) { words().windows_allowed.store(below); }
     // Ingest opens no round from this number on; 0: any.
     void bound_rounds(i64 bound) {
         words().round_bound.store(bound);

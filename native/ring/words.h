@@ -13,6 +13,8 @@ namespace st {
 
 constexpr int ROUNDS_REMEMBERED = 4;   // the results of so many newest rounds, each at [round % this]
 constexpr int MEAN_BUFFERS = 3;        // start, mean, pinned
+constexpr i64 WINDOW_ROWS = 10'000;    // a window closes at the first round's end at or after so many scored rows ...
+constexpr u64 WINDOWS = 64;            // ... while fewer wait for the coordinator
 
 enum class Stop : u32 { run = 0, drain = 1, leave = 2 };
 enum class IngestPhase : u32 { starting = 0, reading = 1, ended = 2 };
@@ -44,7 +46,8 @@ struct alignas(64) CoordinatorWords {
     std::atomic<i64> rows_seen;        // rows the lineage had trained when the run began
     std::atomic<u64> seed;             // of the lineage's random numbers
     std::atomic<i64> round_bound;      // ingest opens no round from this number on; 0: any
-    u64 reserved[5];
+    std::atomic<i64> windows_allowed;  // windows below this number may close: there is room for them
+    u64 reserved[4];
 };
 static_assert(sizeof(CoordinatorWords) == 128);
 
@@ -101,13 +104,15 @@ struct Control {
 };
 static_assert(sizeof(Control) == 64 + 128 + 128 + 128 + 3 * 64 + MAX_WORKERS * 64);
 
-// One per round in flight, at [round % entries]; ingest writes it, the slot count once, when the round closes.
+// One per round in flight, at [round % entries]; ingest writes it, the slot count once, when the round closes, and the
+// averager `closed_window`.
 struct RoundEntry {
     std::atomic<i64> round;
     i64 first_slot;
     std::atomic<i64> slot_count;       // -1 while open
     CloseReason close_reason;
-    u32 reserved[9];
+    u32 closed_window;                 // 1: the window that was open closed with it
+    u32 reserved[8];
 };
 static_assert(sizeof(RoundEntry) == 64);
 

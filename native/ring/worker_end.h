@@ -92,6 +92,9 @@ class WorkerEnd {
         control().averager.score_loss_sum = loss_sum;
         control().averager.score_weight_sum = weight_sum;
     }
+    // Windows below this number may close.
+    i64 windows_allowed() const { return control().coordinator.windows_allowed.load(); }
+    void close_window(i64 round, bool closed) { arena_.round_entry(round).closed_window = closed; }
     // The round's result is in `buffer`; gives the claim back.
     void finish(i64 round, i32 buffer, i64 next_first_slot);
     // Wakes at `wake_ns`, when `round` is finished or when this worker may claim.

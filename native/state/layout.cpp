@@ -53,6 +53,8 @@ StateLayout StateLayout::make(const std::vector<StateBlockSpec> &specs) {
         block.mean_offset = layout.state_bytes + layout.local_bytes;
         layout.local_bytes += align64(block.bytes());
     }
+    const auto begun = std::ranges::find(layout.blocks, &rule_named("window"), &StateBlock::rule);
+    layout.windows_offset = begun == layout.blocks.end() ? layout.state_bytes : begun->offset;
     for (StateBlock &block : layout.blocks)
         if (block.rule->per_worker) block.worker_stride = layout.local_bytes;
     return layout;

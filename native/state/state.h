@@ -20,7 +20,7 @@ enum class Part : u32 { learned = 0, statistics = 1 };
 
 struct StateBlockSpec {
     std::string name;            // "dense0.weight", "adam.m.dense0.weight", "standardize.numbers", "score.loss"
-    std::string group;           // parameters | optimizer | statistics | score
+    std::string group;           // parameters | optimizer | statistics | score | window
     std::string rule;            // one of state/rules/
     std::vector<u64> shape;      // rows first
     std::string rows_of = {};    // the block that says whose its rows are (Rule::vacated); "": always the same's
@@ -38,6 +38,9 @@ constexpr const char *SCHEDULE_STANDING = "schedule.standing";
 constexpr const char *SCORE_LOSS = "score.loss";
 constexpr const char *SCORE_OBJECTIVE = "score.objective";
 constexpr const char *SCORE_ROWS = "score.rows";
+// A score block at the beginning of the open window has this in the place of its prefix; how many windows have closed.
+constexpr const char *SCORE = "score.", *WINDOW = "window.";
+constexpr const char *WINDOWS_CLOSED = "window.closed";
 
 struct StateBlock {
     std::string name, group;
@@ -73,6 +76,7 @@ struct StateLayout {
     u64 learned_bytes = 0;       // the statistics part starts here
     u64 state_bytes = 0;
     u64 local_bytes = 0;         // of one worker: what is kept once for each
+    u64 windows_offset = 0;      // where the blocks of the rule `window` begin, which are the last ones
 
     // The learned part, then the statistics part, each in the order given. Mistake where a rule is unknown, or does
     // not take the dtype, or a name is given twice.

@@ -33,6 +33,7 @@ bool Averager::average() {
     ST_FAILPOINT("worker.averaging");
     u8 *mean = end_.mean(buffer);
     average_into(round, mean);
+    end_.close_window(round, windows_.close(mean, end_.windows_allowed()));
     if (scorer_) {
         const i64 last = first_slot + slots - 1;
         StepBlock &step = scorer_.begin(arena_.state_layout(), mean);

@@ -1,6 +1,7 @@
-// The last worker to publish its vector makes the round's result: judges whether the model diverges, averages, and
-// scores the mean where that is asked for.
+// The last worker to publish its vector makes the round's result: judges whether the model diverges, averages,
+// closes the window that has its rows, and scores the mean where that is asked for.
 #pragma once
+#include "ring/window_ring.h"
 #include "train/mean_scorer.h"
 #include "train/step_filler.h"
 
@@ -8,7 +9,8 @@ namespace st {
 
 class Averager {
   public:
-    Averager(Arena &arena, WorkerEnd &end, const StepFiller &filler) : arena_(arena), end_(end), filler_(filler) {}
+    Averager(Arena &arena, WorkerEnd &end, const StepFiller &filler)
+        : arena_(arena), end_(end), filler_(filler), windows_(arena) {}
 
     // Scores every mean on its round's last slot.
     void score_means(MeanScorer scorer) { scorer_ = scorer; }
@@ -25,6 +27,7 @@ class Averager {
     WorkerEnd &end_;
     const StepFiller &filler_;
     MeanScorer scorer_;
+    WindowRing windows_;
 };
 
 }  // namespace st

@@ -66,6 +66,7 @@ void RoundLogThread::gather_round(i64 round) {
     record.workers = arena.workers();
     record.closed_by = static_cast<u8>(entry.close_reason);
     record.statistics_pass = round == 0;
+    record.closed_window = static_cast<u8>(entry.closed_window);
     record.newest_event_ms = newest_event_ms >= 0 ? newest_event_ms : newest_timestamp_ms;
     log_.rounds.push_back(record);
     last_round_ = round;

@@ -15,7 +15,8 @@ struct RoundRecord {
     u32 slots, workers;
     u8 closed_by;            // CloseReason
     u8 statistics_pass;      // 1 for a lineage's first round
-    u8 reserved[6];
+    u8 closed_window;        // 1: at its end the window that was open closed
+    u8 reserved[5];
     i64 newest_event_ms;     // newest event time of its rows, else record timestamp; -1 if there is neither
 };
 static_assert(sizeof(RoundRecord) == 40);

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
 from streamtrain.compute.metrics import numbers
-from streamtrain.compute.quality import WINDOW_ROWS
 from streamtrain.kafka.admin import TopicEnds
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.reading import Reading
@@ -61,7 +60,8 @@ class Glance:
         self._logs = RoundLogTail(topics["rounds"], logs, reading.consumer)
         self._control = ControlTopic(reading.settings, topics["control"], reading.consumer)
         self._published: deque[Published] = deque(maxlen=LOGS)
-        self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)
+        self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)  # that have closed
+        self._growing: Mapping[str, float] = {}  # the first one until then
         self._known: dict[str, TopicEnds] = {}  # of what has been read to there
 
     def take(self, found: Mapping[str, TopicEnds | None]) -> Document:
@@ -87,7 +87,7 @@ class Glance:
             "run": self._run(),
             "rows_per_second": self._rate(),
             "newest_row_age_s": self._newest_row_age_s(),
-            "windows": [dict(window) for window in self._windows],
+            "windows": [dict(window) for window in self._windows or [self._growing] if window],
             **(_positions(newest, ends, None if records is None else records.topic_id) if newest else {"lag": None}),
         }
 
@@ -118,12 +118,8 @@ class Glance:
         self._published.append(
             Published(lineage, run, log.created_ms, log.rows_trained, log.newest_event_ms, log.worker_deaths)
         )
-        window = numbers(log.metrics.get("window") or {})
-        if not window or (self._windows and self._windows[-1] == window):
-            return
-        if self._windows and self._windows[-1]["rows"] < min(WINDOW_ROWS, window["rows"]):
-            self._windows.pop()  # a run's first window is shown as it grows
-        self._windows.append(window)
+        self._windows += [numbers(window) for window in log.metrics.get("windows") or ()]
+        self._growing = numbers(log.metrics.get("window") or {})
 
     def _rate(self) -> float | None:
         """Rows trained a second over the newest publications of a run; None where there are too few."""

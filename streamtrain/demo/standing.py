@@ -7,7 +7,6 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtrain.compute.quality import closed
 from streamtrain.demo.answers import Answers, Told
 from streamtrain.demo.stream import Stream
 
@@ -98,9 +97,7 @@ class Standing:
         for reason, rows in event["dead_letters"].items():
             self.dead[reason] = self.dead.get(reason, 0) + rows
         self.scores = event["metrics"].get("total", {})
-        window = event["metrics"].get("window") or {}
-        if closed(window, self.windows[-1] if self.windows else None):
-            self.windows.append(window)
+        self.windows += event["metrics"].get("windows", [])
 
     def look(self, stream: Stream, answers: Answers) -> None:
         """What the demo's own threads have come to."""

@@ -130,7 +130,7 @@ def _fitted(
     blocks[_native.OPTIMIZER_STEPS][:] = len(found.steps)
     take_scores(model, held.layout, held.slots, state)
     quality = Quality(job.schema.numbers)
-    quality.begin(model.views(before))
+    quality.begin(model.views(before), {})
     metrics = quality.look(blocks)
     one = _of_one_worker(job)
     run, slot = Run(1, uuid.uuid4().hex), Slot(held.layout.row_capacity, 1)

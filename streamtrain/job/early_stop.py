@@ -1,6 +1,6 @@
-"""When a stream's training ends by itself: judged at publications, by windows of rows that are scored before they are
-learned, or by rows held out. Where it stands is in the manifests' metrics and nowhere else, so that a run goes on as
-the one before it, and who verifies a job can count again.
+"""When a stream's training ends by itself: judged at publications, by each window of rows that has closed, scored
+before they were learned, or by rows held out. Where it stands is in the manifests' metrics and nowhere else, so that a
+run goes on as the one before it, and who verifies a job can count again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamtrain.compute.early_stopping import NAME, Standing
-from streamtrain.compute.quality import HELD_OUT, closed
+from streamtrain.compute.quality import HELD_OUT
 from streamtrain.job.sections import EarlyStopping
 
 Metrics = Mapping[str, Any]
@@ -20,9 +20,7 @@ class EarlyStop:
     """Of one job's settings; `figures` are those its model is judged by. `held_out`: what rows held out are, where they
     judge it."""
 
-    def __init__(
-        self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None) -> None:
         self._score, minimise = settings.figure(figures)
         self._conditions = settings.conditions(minimise)
         self._told = {**settings.model_dump(mode="json", by_alias=True, exclude_none=True), "score": self._score}
@@ -35,9 +33,9 @@ class EarlyStop:
         same = found is not None and (found.get("settings"), found.get(HELD_OUT)) == (self._told, self._held_out)
         return found if same else None
 
-    def is_due(self, before: Metrics, metrics: Metrics, passes: int) -> bool:
-        """Whether a publication is an evaluation: it closes a window, or ends a pass where rows are held out."""
-        return closed(metrics["window"], before.get("window")) or (self._held_out is not None and passes > 0)
+    def is_due(self, metrics: Metrics, passes: int) -> bool:
+        """Whether a publication is an evaluation: a window has closed, or it ends a pass where rows are held out."""
+        return bool(metrics["windows"]) or (self._held_out is not None and passes > 0)
 
     def why(self, metrics: Metrics) -> str:
         """Why training has ended with that manifest; "" where it goes on."""
@@ -53,10 +51,12 @@ class EarlyStop:
         found = self.standing(before) or {}
         standing, begun_ms = Standing.from_dict(found), found.get("begun_ms", created_ms)
         epochs = found.get("epochs", 0) + passes
-        figures = metrics["window"] if self._held_out is None else metrics.get(HELD_OUT, {})
-        judged = self._score in figures or self._invalid  # what has no value is left out, as r2 of equal labels
-        if judged and self.is_due(before, metrics, passes):
-            standing = self._conditions.after(standing, _score(figures.get(self._score)), version)
+        evaluations = metrics["windows"] if self._held_out is None else [metrics.get(HELD_OUT, {})]
+        for figures in evaluations if self.is_due(metrics, passes) else ():
+            if self._score in figures or self._invalid:  # what has no value is left out, as r2 of equal labels
+                standing = self._conditions.after(standing, _score(figures.get(self._score)), version)
+            if self._conditions.met(standing, rows=0, seconds=0)[0]:
+                break  # by the scores so far: what comes later in the same publication changes nothing
         reason, details = self._conditions.met(standing, rows, (created_ms - begun_ms) / 1000, epochs)
         of_it = {"settings": self._told, "begun_ms": begun_ms, "epochs": epochs, "reason": reason, "details": details}
         held_out = {} if self._held_out is None else {HELD_OUT: self._held_out}

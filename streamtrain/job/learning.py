@@ -17,10 +17,10 @@ from streamtrain.columns.kinds import FEATURE
 from streamtrain.compute import optimizers
 from streamtrain.compute.losses import label_kind
 from streamtrain.compute.metrics import LOSS, by_head, constant_of
-from streamtrain.compute.quality import WINDOW_ROWS
 from streamtrain.job.job import Job
 
 FIRST_ROWS = 10_000  # of a lineage, in which no model is judged
+WINDOW_ROWS = 10_000  # of a window, at the least
 WINDOWS = 2  # in a row that lose too much
 WORST = 1.05  # times the constant prediction's loss
 HIGH_RATE = 30  # times the optimizer's default learning rate

@@ -48,7 +48,7 @@ class Judging:
     ) -> None:
         """Puts into the metrics of a publication, which follows one of the metrics `before`, what it is judged by and
         where early stopping stands with it."""
-        if self._held_out is not None and self._early_stop.is_due(before, metrics, passes):
+        if self._held_out is not None and self._early_stop.is_due(metrics, passes):
             metrics[HELD_OUT] = self._figures(self._held_out, state)
         metrics[NAME] = self._early_stop.after(before, metrics, version, rows, created_ms, passes)
 

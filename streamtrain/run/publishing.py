@@ -21,6 +21,7 @@ from streamtrain.background import in_background
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import view, views
+from streamtrain.compute.windows import Windows
 from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
 from streamtrain.job.learning import Learning
@@ -93,7 +94,9 @@ class Publishing:
         self._tell = tell
         self._layout = assembler.layout
         self._quality = Quality(job.schema.numbers)
-        self._quality.begin(views(self._layout, view(ring.mean_address(0), self._layout.state_bytes)))
+        state = view(ring.mean_address(0), self._layout.state_bytes)
+        self._quality.begin(views(self._layout, state), lineage.metrics)
+        self._windows = Windows(ring, self._layout, state)
         self._unpublished = unpublished
         self._named_schemas = NamedSchemas(ring)
         self._ceiling = Ceiling(job.records.max_dead_letter_share)
@@ -202,7 +205,8 @@ class Publishing:
         state = view(self._ring.mean_address(buffer), self._layout.state_bytes)
         self._gather_up_to(last_round)
         columns = replace(self._unpublished.take(last_round), schemas=self._named_schemas.up_to(last_round))
-        metrics, progress = self._quality.look(views(self._layout, state)), self._ring.progress()
+        metrics = self._quality.look(views(self._layout, state), self._windows.take(state))
+        progress = self._ring.progress()
         if self._job.train.report_score_after_averaging:
             metrics["after_averaging"] = score_after_averaging(progress)
         passes = int(ended and not self._ring.stop())

@@ -76,7 +76,7 @@ def test_the_screen_tells_all_there_is() -> None:
 def test_early_stopping_held_out_rows_and_gradients_are_told_in_words() -> None:
     window = {**SCORES, "gradient_norm": 3.14159}
     early = EarlyStop(EarlyStopping(no_improvement=2), ["log_loss"])
-    state = early.after({}, {"window": SCORES}, 5, 20_000, 0)
+    state = early.after({}, {"windows": [SCORES]}, 5, 20_000, 0)
     metrics = {**DOCUMENT["metrics"], "window": window, "early_stopping": state, "held_out": {**SCORES, "auc": 0.811}}
     shown = screen({**DOCUMENT, "metrics": metrics})
     line = "1 evaluation, log_loss 0.25; the best is snapshot 5, log_loss 0.25"
@@ -84,8 +84,8 @@ def test_early_stopping_held_out_rows_and_gradients_are_told_in_words() -> None:
         assert text in shown, (text, shown)
     assert "least_improvement" not in shown and "held_out" not in shown
     for version in (6, 7):
-        told = {"window": {**SCORES, "log_loss": 0.3, "rows": 10_000 + version}}
-        state = early.after({"window": SCORES, "early_stopping": state}, told, version, 30_000, 0)
+        told = {"windows": [{**SCORES, "log_loss": 0.3}]}
+        state = early.after({"early_stopping": state}, told, version, 30_000, 0)
     ended = screen({**DOCUMENT, "metrics": {**metrics, "early_stopping": state}}, 160)
     assert "no_improvement: 2 evaluations were not better than 0.25 of snapshot 5; the best is snapshot 5" in ended
 
@@ -154,7 +154,7 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path, caplog: pytest.Lo
             assert standing.look()["snapshot"]["version"] == second["snapshot"]["version"]
     assert second["snapshot"]["rows_seen"] == 2800 and second["run"]["number"] == 3
     assert sum(second["dead_letters"].values()) == 4
-    assert [window["rows"] for window in second["windows"]] == [2000, 700, 100]  # a run begins a window of its own
+    assert [window["rows"] for window in second["windows"]] == [2800]  # a run goes on within a window, which grows
 
 
 def test_a_job_worse_than_the_constant_is_a_warning_of_train_status_and_page(

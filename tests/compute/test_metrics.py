@@ -19,7 +19,7 @@ from streamtrain.compute.metrics import auc, is_lower_better, numbers, ranked, s
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS as NAMES
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
-from streamtrain.compute.quality import WINDOW_ROWS, Quality
+from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import block_view
 from tests.compute import shapes
 
@@ -283,23 +283,37 @@ def state(rows: int) -> dict[str, Any]:
             "optimizer.steps": np.array([rows // 8])}
 
 
-def test_the_first_window_grows_and_a_full_one_stays_until_the_next_is_full() -> None:
+def scores(rows: int) -> dict[str, Any]:
+    return {name: block for name, block in state(rows).items() if name.startswith("score.")}
+
+
+def begun(begin: int, closed: int) -> dict[str, Any]:
+    """The blocks of a window that began after so many rows, when so many had closed."""
+    blocks = {f"window.{name.removeprefix('score.')}": block for name, block in scores(begin).items()}
+    return blocks | {"window.closed": np.array([closed])}
+
+
+def test_the_first_window_grows_and_each_that_closes_is_told_over_starts() -> None:
     quality = Quality()
-    quality.begin(state(0))
+    quality.begin(state(0) | begun(0, 0), {})
     assert quality.look(state(2_000))["window"]["rows"] == 2_000
     assert quality.look(state(6_000))["window"]["rows"] == 6_000
-    full = quality.look(state(WINDOW_ROWS + 500))
-    assert full["window"]["rows"] == WINDOW_ROWS + 500
-    assert quality.look(state(WINDOW_ROWS + 900))["window"] == full["window"]
-    later = quality.look(state(2 * WINDOW_ROWS + 900))
-    assert later["window"]["rows"] == WINDOW_ROWS + 400 and later["total"]["rows"] == 2 * WINDOW_ROWS + 900
+    ends = [scores(10_500), scores(20_500), scores(31_000)]
+    full = quality.look(state(32_000), ends)
+    assert [each["rows"] for each in full["windows"]] == [10_500, 10_000, 10_500] and full["total"]["rows"] == 32_000
+    assert full["window"] == full["windows"][-1] and quality.look(state(33_000)) == {
+        **full, "total": quality.look(state(33_000))["total"], "windows": [], "updates": 33_000 // 8}
+    again = Quality()
+    again.begin(state(33_000) | begun(31_000, 3), full)
+    assert again.look(state(40_000))["window"] == full["window"]
+    assert again.look(state(42_000), [scores(41_500)])["window"]["rows"] == 10_500
 
 
 def test_updates_and_the_columns_most_clipped_are_told() -> None:
     moments = np.zeros((3, len(NAMES)))
     moments[:, NAMES.index("clipped")] = [2, 0, 7]
     quality = Quality(["a", "b", "c"])
-    quality.begin(state(0))
+    quality.begin(state(0) | begun(0, 0), {})
     seen = quality.look({**state(800), "standardize.numbers": moments})
     assert seen["updates"] == 100 and seen["clipped"] == {"c": 7, "a": 2} and list(seen["clipped"]) == ["c", "a"]
 
@@ -334,7 +348,9 @@ def test_a_model_of_one_loss_has_the_bits_it_had_before_there_were_heads(rig: An
             rigged.step(plan)
             rigged.fill()
         plan.predict(rigged.address)
-        for part in (rigged.state, rigged.share, plan.output()[:300]):
+        model = rigged.model
+        end = next(block.offset for block in model.blocks if block.group == "window")   # which came later, behind all
+        for part in (rigged.state[:end], rigged.share[: end - model.learned_bytes], plan.output()[:300]):
             digest.update(part.tobytes())
     assert digest.hexdigest()[:16] == ALONE[name]
 

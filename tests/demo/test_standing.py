@@ -109,8 +109,8 @@ def test_what_is_wrong_is_said(summary):
 
 
 def published(version: int, rows: int, offsets: list[int], **changes: object) -> dict[str, object]:
-    window = {"rows": 10_240, "log_loss": version / 100}
-    metrics = {"total": {"log_loss": 0.31, "rows": rows}, "window": window}
+    windows = [{"rows": 10_240, "log_loss": version / 100 + part / 1000} for part in range(2)]
+    metrics = {"total": {"log_loss": 0.31, "rows": rows}, "window": windows[-1], "windows": windows}
     event = {"event": "published", "version": version, "rows": rows, "event_age_s": 0.1, "dead_letters": {}}
     return event | {"metrics": metrics, "positions": [[offset, 0] for offset in offsets]} | changes
 
@@ -129,13 +129,13 @@ def test_counts():
     assert standing.read == 710 and standing.unreachable
 
 
-def test_windows_are_gathered_once_and_only_whole_ones():
+def test_every_window_of_a_publication_is_gathered_and_only_whole_ones():
     standing = Standing(rows=1_000)
     first = published(1, 5_000, [0])
-    first["metrics"] = {"total": {}, "window": {"rows": 5_000, "log_loss": 0.5}}
-    for event in (first, published(2, 10_240, [1]), published(2, 10_240, [1]), published(3, 20_480, [2])):
+    first["metrics"] = {"total": {}, "window": {"rows": 5_000, "log_loss": 0.5}, "windows": []}
+    for event in (first, published(2, 20_480, [1]), published(3, 40_960, [2])):
         standing.take(event)
-    assert [window["log_loss"] for window in standing.windows] == [0.02, 0.03]
+    assert [window["log_loss"] for window in standing.windows] == [0.02, 0.021, 0.03, 0.031]
 
 
 def test_a_rate_is_over_the_last_seconds():

@@ -20,7 +20,9 @@ def stop(**settings: Any) -> EarlyStop:
 
 
 def window(log_loss: float, auc: float = 0.5, rows: int = 10_000) -> dict[str, Any]:
-    return {"window": {"rows": rows, "log_loss": log_loss, "auc": auc}}
+    """A publication with such a window, which is growing below 10,000 rows."""
+    found = {"rows": rows, "log_loss": log_loss, "auc": auc}
+    return {"window": found, "windows": [found] if rows >= 10_000 else []}
 
 
 def folded(given: list[dict[str, Any]], **settings: Any) -> list[dict[str, Any]]:
@@ -34,11 +36,17 @@ def folded(given: list[dict[str, Any]], **settings: Any) -> list[dict[str, Any]]
 
 
 def test_evaluations_are_windows_that_close() -> None:
-    growing = [window(0.9, rows=500), window(0.8, rows=9_999), window(0.7), window(0.7), window(0.6)]
+    growing = [window(0.9, rows=500), window(0.8, rows=9_999), window(0.7), {"windows": []}, window(0.6)]
     found = folded(growing, no_improvement=2)
     assert [each["evaluations"] for each in found] == [0, 0, 1, 1, 2]
     assert [each.get("best_version") for each in found] == [None, None, 4, 4, 6]
     assert "score" not in found[1] and found[4]["score"] == 0.6
+    several = {"windows": [each for score in (0.5, 0.3, 0.4) for each in window(score)["windows"]]}
+    (state,) = folded([several], no_improvement=2)
+    assert (state["evaluations"], state["since"], state["best_score"], state["reason"]) == (3, 1, 0.3, "")
+    worse = {"windows": [*several["windows"], *window(0.31)["windows"], *window(0.1)["windows"]]}
+    (state,) = folded([worse], no_improvement=2)  # over before the last, which is better
+    assert (state["evaluations"], state["best_score"], state["reason"]) == (4, 0.3, "no_improvement")
 
 
 @over(
@@ -58,7 +66,7 @@ def test_evaluations_are_windows_that_close() -> None:
     ],
 )
 def test_when_it_ends(settings: dict[str, Any], scores: list[float | None], at: int | None) -> None:
-    windows = [window(score) if score is not None else {"window": {"rows": 10_000}} for score in scores]
+    windows = [window(score) if score is not None else {"windows": [{"rows": 10_000}]} for score in scores]
     found = folded(windows, **settings)
     reasons = [each["reason"] for each in found]
     name = next(name for name in settings if name != "least_improvement")
@@ -105,7 +113,7 @@ def test_rows_held_out_judge_in_place_of_windows_and_other_rows_begin_anew() -> 
     state = early.after({}, metrics, 2, 1, 1)
     assert state["score"] == 0.4 and state["held_out"] == told
     before = {**metrics, "early_stopping": state}
-    assert early.after(before, window(0.9), 3, 2, 2)["evaluations"] == 1, "no window has closed"
+    assert early.after(before, {"windows": []}, 3, 2, 2)["evaluations"] == 1, "no window has closed"
     ended = {**window(0.9), "held_out": {"log_loss": 0.5}}
-    assert early.is_due(before, window(0.9), 1) and early.after(before, ended, 3, 2, 2, 1)["since"] == 1
+    assert early.is_due({"windows": []}, 1) and early.after(before, ended, 3, 2, 2, 1)["since"] == 1
     assert EarlyStop(EarlyStopping(no_improvement=1), FIGURES, {**told, "rows": 4}).standing(before) is None

@@ -200,7 +200,7 @@ def test_the_state_published_is_the_mean() -> None:
     assert raw in bed.publisher.stored().model and np.frombuffer(raw, np.float32)[0] != 0
 
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "manifest.v4.msgpack"
+GOLDEN = Path(__file__).parents[1] / "golden" / "manifest.v5.msgpack"
 
 
 def test_an_import_counts_early_stopping_anew() -> None:

@@ -182,7 +182,7 @@ def test_golden_bytes_of_a_manifest() -> None:
     kept = Kept("a/0000", 2, 5, sha256(b"two"), 3, 1, created_ms=1_749_999_000_000)
     made = publish(manifest(kept=(kept,), imported=(IMPORTED,)), MODEL, TRAINER, keep=4)
     value = bytes(made.messages[-1].value or b"")
-    assert value == (FOLDER / "manifest.v4.msgpack").read_bytes()
+    assert value == (FOLDER / "manifest.v5.msgpack").read_bytes()
     assert made.digest == sha256(value)
 
 
@@ -290,7 +290,7 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("wire", 5, "newer streamtrain"),
+        ("wire", 6, "newer streamtrain"),
         ("version", 0, "version"),
         ("version", True, "version"),
         ("lineage", "00", "lineage"),
@@ -397,7 +397,7 @@ def same(one: RoundLog, other: RoundLog) -> bool:
 def test_golden_bytes_of_a_round_log() -> None:
     (message,) = rounds.messages(log())
     assert message.key == b"8/0"
-    assert message.value == (FOLDER / "rounds.v4.msgpack").read_bytes()
+    assert message.value == (FOLDER / "rounds.v5.msgpack").read_bytes()
 
 
 def test_round_trip_of_a_round_log() -> None:

@@ -18,6 +18,7 @@ from streamtrain.compute import schedules
 from streamtrain.compute.model import Model
 from streamtrain.compute.module import Module
 from streamtrain.compute.state import view
+from streamtrain.compute.windows import Scores, Windows
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.kafka.reader import TIMEOUT_S
 from streamtrain.schemas import decoded_by, told_by
@@ -32,6 +33,7 @@ class Round(NamedTuple):
     """One round of a log with its slots and their ranges."""
 
     number: int
+    closed_window: bool
     slots: Structs
     ranges: Structs
 
@@ -42,7 +44,7 @@ def rounds_of(log: RoundLog) -> Iterator[Round]:
     for round_ in log.rounds:
         slots = log.slots[slot : slot + int(round_["slots"])]
         count = int(slots["range_count"].sum(dtype=np.int64))
-        yield Round(int(round_["round"]), slots, log.ranges[part : part + count])
+        yield Round(int(round_["round"]), bool(round_["closed_window"]), slots, log.ranges[part : part + count])
         slot += len(slots)
         part += count
 
@@ -103,15 +105,25 @@ class Engine:
         """Goes on from `state`, the published form of the state before `first_round`."""
         view(self._arena.mean_address(0), self.layout.state_bytes)[:] = state
         self._coordinator.begin(round=first_round - 1, learning_rate=self._rate(0), seed=self._terms.seed)
+        self._windows = Windows(self._coordinator, self.layout, state)
 
     def state(self) -> State:
         """The state after the newest round, in its published form."""
+        return self._newest().copy()
+
+    def _newest(self) -> State:
         buffer, _ = self._coordinator.pin_newest()
-        return view(self._arena.mean_address(buffer), self.layout.state_bytes).copy()
+        return view(self._arena.mean_address(buffer), self.layout.state_bytes)
+
+    def window(self) -> list[Scores]:
+        """The scores at the end of the window that closed with the newest round, if one did."""
+        return self._windows.take(self._newest())
 
     def train(self, round_: Round) -> list[str]:
-        """Trains the round; gives what of its batches' losses came out otherwise than the log says."""
+        """Trains the round; gives what of its batches' losses came out otherwise than the log says. A window closes
+        where the log closes one, if it has its rows."""
         first_slot = self._next_slot
+        self._coordinator.allow_windows(self._windows.closed + round_.closed_window)
         self._fill(round_, first_slot)
         for worker, plan in self._workers:
             worker.run_closed_round(plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,10 @@ from streamtrain.compute.module import Module
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, model_payload, trainer_payload
 from streamtrain.compute.state import Layout, views
+from streamtrain.compute.windows import Scores
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.chunks import Stored
-from streamtrain.topics.manifest import Run
-from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
+from streamtrain.topics.rounds import RoundLog, chain_after, counts_after
 from streamtrain.topics.terms import Terms, columns_digest, model_digest
 from streamtrain.topics.wire import plain
 
@@ -45,10 +46,7 @@ class LineageState:
         self._chain, self._counts = manifest.chain, manifest.counts
         self._terms: Terms | None = None
         self._engine: Engine | None = None
-        begins = manifest.chain == first_chain(manifest.lineage)
-        self._run: Run | None = None if begins else manifest.run
         self._quality = Quality(self._schema.numbers)
-        self._window_is_known = False  # its beginning is the run's, or that of the window before
 
     def follow(self, log: RoundLog, expected: Stored | None) -> Replayed:
         """Moves on to the snapshot `log` leads to, which is compared where it is given.
@@ -57,19 +55,20 @@ class LineageState:
         """
         if not len(log.rounds):
             raise CheckFailed(f"round log of snapshot {log.version}: expected a round, got none")
-        engine = self._engine_for(log.terms[0], int(log.rounds["round"][0]))
-        if log.run != self._run:
-            self._begin_run(log.run, engine)
         differences: list[str] = []
+        windows: list[Scores] = []
         for round_ in rounds_of(log):
             engine = self._engine_for(log.terms_at(round_.number), round_.number)
             engine.read_by(log)
             differences += engine.train(round_)
+            windows += (closed := engine.window())
+            if len(closed) < round_.closed_window:
+                differences.append(f"round {round_.number}: the round log closes a window that has not enough rows")
         state = engine.state()
         told = differences[:_MOST_TOLD]
         if len(differences) > _MOST_TOLD:
             told.append(f"and {len(differences) - _MOST_TOLD} more batches")
-        told += self._metric_differences(log, engine, state)
+        told += self._metric_differences(log, views(engine.layout, state), windows)
         self.version = log.version
         self._chain, self._counts = chain_after(self._chain, log), counts_after(self._counts, log)
         if expected is not None:
@@ -97,7 +96,7 @@ class LineageState:
         engine = Engine(self._schema, manifest.model_spec, terms, self._readers.of(terms, self._schema), self._network)
         if self._engine is None:
             engine.begin(round_, self._loaded(engine))
-            self._quality.begin(views(engine.layout, engine.state()))
+            self._quality.begin(views(engine.layout, engine.state()), manifest.metrics)
         else:
             engine.begin(round_, self._engine.state())
         self._terms, self._engine = terms, engine
@@ -124,14 +123,10 @@ class LineageState:
         load(engine.layout, state, self._start.model, self._start.trainer)
         return state
 
-    def _begin_run(self, run: Run, engine: Engine) -> None:
-        self._run, self._quality, self._window_is_known = run, Quality(self._schema.numbers), True
-        self._quality.begin(views(engine.layout, engine.state()))
-
-    def _metric_differences(self, log: RoundLog, engine: Engine, state: State) -> list[str]:
-        """Of loss and scores in total, and over the window where its beginning has been replayed too."""
-        found: dict[str, Any] = self._quality.look(views(engine.layout, state))
-        spans = ("total", "updates", "clipped", "evicted", "rate_left", *(("window",) if self._window_is_known else ()))
+    def _metric_differences(self, log: RoundLog, state: Mapping[str, State], windows: list[Scores]) -> list[str]:
+        """Of loss and scores in total and over windows."""
+        found: dict[str, Any] = self._quality.look(state, windows)
+        spans = ("total", "window", "windows", "updates", "clipped", "evicted", "rate_left")
         return [
             f"metrics.{span}: the round log has {told}, computed {computed}"
             for span in spans

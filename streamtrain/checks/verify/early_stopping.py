@@ -98,7 +98,7 @@ class _Stops:
             stop = EarlyStop(self._settings, self._figures, held_out)
             passes = found["epochs"] - (stop.standing(before) or {"epochs": 0})["epochs"]
             again = stop.after(before, now.metrics, version, now.rows or 0, now.created_ms, passes)
-            judges = held_out is not None and stop.is_due(before, now.metrics, passes)
+            judges = held_out is not None and stop.is_due(now.metrics, passes)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             return [f"early stopping stands at {found!r:.80}, which cannot be: {error!r:.80}"]
         can_be = passes in ((0, 1) if is_last else (0,))
@@ -108,7 +108,8 @@ class _Stops:
             wrong.append(f"has {has} of rows held out")
         return wrong + [
             f"early stopping has {name} {found.get(name)!r:.80}, counted again it is {again.get(name)!r:.80}"
-            for name in sorted({*again, *found}) if again.get(name) != found.get(name)
+            for name in sorted({*again, *found})
+            if again.get(name) != found.get(name)
         ]
 
 

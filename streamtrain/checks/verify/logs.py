@@ -11,6 +11,7 @@ import numpy as np
 from streamtrain._native import CloseReason
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Topic
+from streamtrain.checks.verify.windows import check_windows
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.topics import rounds
@@ -65,6 +66,7 @@ def read_logs(job: str, topic: Topic | None, newest: int) -> tuple[Check, Logs]:
     for log in logs:
         _check_rows(check, log)
         _check_rounds(check, log)
+    check_windows(check, logs)
     check.span = f"{len(logs)} logs, {sum(len(log.rounds) for log in logs)} rounds"
     return check, Logs(tuple(logs), tuple(log for log in found if log.version > newest), cut)
 

@@ -34,7 +34,14 @@ from tests.checks.verify.forger import (
     unpacked,
     variants,
 )
-from tests.checks.verify.topics_in_memory import GoodJob, Written, compacted, good_job, imported_job
+from tests.checks.verify.topics_in_memory import (
+    GoodJob,
+    Written,
+    compacted,
+    good_job,
+    imported_job,
+    small_windows,  # noqa: F401
+)
 
 BARE_READINGS = 40  # what a check may cost, in bare readings of the same messages: half as many are measured
 SETTINGS = frozenset({"job_settings", "schema", "model_spec"})  # gone into once
@@ -46,6 +53,7 @@ _USERS = "of a record without dead rows: nothing that a trainer writes has its k
 _ELSEWHERE = "of what was trained in another job, whose topics have it"
 _ALSO_ELSEWHERE = [
     ("slot", "[]"), ("metrics", "total", "log_loss"), ("metrics", "total", "rows"), ("metrics", "window", "log_loss"),
+    *(("metrics", "windows", *rest) for rest in (("-the last",), ("[]", "log_loss"), ("[]", "rows"))),
 ]  # fmt: skip
 _WORDS = "of a run's own telling: no other message has it"
 
@@ -67,6 +75,7 @@ UNSEEN: dict[tuple[str, ...], str] = {
     ("log alone", "metrics", "total", "log_loss"): _TWIN,
     ("log alone", "metrics", "total", "rows"): _TWIN,
     ("log alone", "metrics", "window", "log_loss"): _TWIN,
+    ("log alone", "metrics", "windows", "[]", "log_loss"): _TWIN,
     ("log alone", "created_ms"): _TWIN,
     ("log alone", "worker_deaths"): "a count of the run, which no other message has: only that it never falls",
     ("prediction", "value", "prediction"): "what the model says of a request: LiveModel with that snapshot predicts it",

@@ -41,6 +41,7 @@ from tests.checks.verify.topics_in_memory import (
     compacted,
     good_job,
     imported_job,
+    small_windows,  # noqa: F401
 )
 
 BOTH = pytest.mark.parametrize("later", [lambda made: made, compacted])
@@ -281,15 +282,14 @@ SCORES = (0.5, 0.4, 0.45, 0.3, 0.35, 0.36)
 def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None, starts: int = 3) -> GoodJob:
     made = GoodJob(clean=True)
     made.use(early=settings)
-    scores = iter(enumerate(SCORES))
+    scores = iter(SCORES)
     for start in ({}, {}, {"restore": 3})[:starts]:
         made.begin(**start)
         for publication in range(2):
-            made.produce()
-            number, score = next(scores)
-            scored = {"window": {"rows": 5}, **({"held_out": {"log_loss": score}} if publication else {})}
-            closed = {"window": {"log_loss": score, "rows": 10_000 + number}}
-            made.train(scores=closed if held_out is None else scored, held_out=held_out, passes=publication)
+            made.produce(12 if held_out is None or publication else 2)  # no window closes then
+            score = next(scores)
+            judged = {"held_out": {"log_loss": score}} if held_out is not None and publication else {}
+            made.train(score=score, scores=judged, held_out=held_out, passes=publication)
     return made
 
 

@@ -9,16 +9,19 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import msgpack
 import numpy as np
+import pytest
 
 from streamtrain import _native
 from streamtrain._native import CloseReason
 from streamtrain.build import build_digest
+from streamtrain.checks.verify import windows as checked_windows
 from streamtrain.checks.verify.topics import ReadTopics, Topic
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
@@ -330,6 +333,7 @@ archive = {{ every = "1s", keep = 2 }}
 {early}
 """
 FIGURES = ["log_loss", "auc"]
+WINDOW = 10   # rows from which on one closes
 SETTINGS = {"format": "msgpack", "missing": '"skip"', "early": ""}
 
 
@@ -344,6 +348,7 @@ class GoodJob:
         self._runs = 0
         self.located: dict[int, Located] = {}
         self._states: dict[int, Any] = {}
+        self._window = 0   # rows of the open one
         self._rows = 0
         self.use()
         self.origin = TopicOrigin(self.job, {}, Admin(self.written))
@@ -422,25 +427,38 @@ class GoodJob:
             self.lineage = resumed_lineage(self.origin, newest, accept_gap)
         if newest is None or fresh or restore is not None:
             self._publish(Columns.empty(), [], self.lineage.round, self.lineage.metrics)
+            self._window = 0
         self._ingest = Ingest(self.job, self.run.number, list(self.lineage.positions), self.lineage.round + 1)
 
     def train(
         self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0,
-        scores: Mapping[str, Any] | None = None, held_out: Mapping[str, Any] | None = None, passes: int = 0,
+        score: float = 0.5, scores: Mapping[str, Any] | None = None, held_out: Mapping[str, Any] | None = None,
+        passes: int = 0,
     ) -> None:  # fmt: skip
-        """Trains on all records so far, in one publication. `scores`: metrics by which the job may end early."""
+        """Trains on all records so far, in one publication. `score` of its windows and `scores`: metrics by which the
+        job may end early."""
         self._ingest.read(self.written.partitions["records"])
         columns, letters = self._ingest.publish(closed_by, rejected)
         letters += rejected_letters(columns, lambda _: self.written.name("records"), self.run.number)
         self._state.view(np.float32)[0] += 0.25
-        metrics = {"total": {"log_loss": 0.5, "rows": self.lineage.rows_seen}, "window": {"log_loss": 0.5}}
+        windows = [{"log_loss": score, "rows": rows} for rows in self._close_windows(columns)]
+        rows = self.lineage.rows_seen + int(columns.slots["trained"].sum())
+        metrics = {"total": {"log_loss": 0.5, "rows": rows}, "window": {"log_loss": 0.5}, "windows": windows}
         if self.job.train.early_stopping is not None:
-            rows = self.lineage.rows_seen + int(columns.slots["trained"].sum())
             stop = EarlyStop(self.job.train.early_stopping, FIGURES, held_out)
             metrics |= scores or {}
             at = self.lineage.metrics, metrics, self.lineage.version + 1, rows, self.written.clock_ms + 600, passes
             metrics["early_stopping"] = stop.after(*at)
         self._publish(columns, letters, int(columns.rounds["round"][-1]), metrics, deaths)
+
+    def _close_windows(self, columns: Columns) -> Iterator[int]:
+        """Yields the rows of each that closes."""
+        slots = iter(columns.slots)
+        for round_ in columns.rounds:
+            self._window += sum(int(slot["trained"]) for slot in islice(slots, int(round_["slots"])))
+            if self._window >= WINDOW:
+                yield self._window
+                self._window, round_["closed_window"] = 0, 1
 
     def _publish(self, columns: Columns, letters: list[DeadLetter], last: int, metrics: Any, deaths: int = 0) -> None:
         self.written.clock_ms += 600
@@ -481,6 +499,13 @@ class GoodJob:
             self.written.append("predictions", json.dumps(body).encode(), b"r%d" % index, headers, partition)
         for partition in range(2):
             self.written.skip("predictions", 1, partition)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_windows() -> Iterator[None]:
+    """For modules that import it."""
+    with patch.object(checked_windows, "window_rows", lambda *_: WINDOW):
+        yield
 
 
 def imported_job(positions: str = "beginning") -> GoodJob:

@@ -202,7 +202,10 @@ def test_layout_order_alignment_and_names(spec: Any) -> None:
     names = [block.name for block in model.blocks]
     assert names[:5] == ["dense0.weight", "dense0.bias", "output.weight", "output.bias", "c0.embedding"]
     assert names[5] == "adam.m.dense0.weight" and names[10] == "adam.v.dense0.weight"
-    assert set(names[15:]) == {
+    assert [name.removeprefix("score.") for name in names if name.startswith("score.")] == [
+        name.removeprefix("window.") for name in names[-5:-1]]
+    assert names[-1] == "window.closed"   # behind all others: a ring keeps them as one piece
+    assert set(names[15:-5]) == {
         "standardize.numbers", "score.loss", "label.classes", "score.hits", "score.rows", "score.histogram",
         "optimizer.steps",
     }

@@ -22,7 +22,8 @@ class _Open:
     total: int | None = None  # rows scored so far
     scored: int | None = None  # of them those of the window
     trained: int | None = None  # rows since it was opened
-    full: bool = True  # as many have closed as may: it may be any size
+    least: int = 0  # rows from which on it closes
+    full: bool = True  # as many have closed as may, or one closes at less than before: it may be any size
 
 
 def check_windows(check: Check, logs: Sequence[RoundLog]) -> None:
@@ -33,7 +34,7 @@ def check_windows(check: Check, logs: Sequence[RoundLog]) -> None:
             now = _Open(log.lineage, log.version)
             if len(log.rounds) and log.rounds["round"][0] == 0:
                 now.total = now.scored = now.trained = 0
-                now.full = False
+                now.least, now.full = _least(log, 0), False
         where = f"snapshot {log.version}"
         windows, total = log.metrics.get("windows"), log.metrics.get("total")
         rows = [_rows(window) for window in windows] if isinstance(windows, list) else [None]
@@ -43,10 +44,11 @@ def check_windows(check: Check, logs: Sequence[RoundLog]) -> None:
             now = None
             continue
         check.problems += [f"{where}: {text}" for text in _passed(now, log, closed.tolist(), rows, _rows(total))]
-        now.version, now.full = log.version, len(rows) >= most_windows(total if isinstance(total, Mapping) else ())
-        least = _least(log, -1)
-        if now.scored is not None and not (0 <= now.scored < least or now.full):
-            check.problems.append(f"{where}: the open window has {now.scored} rows, one closes at {least}")
+        now.version = log.version
+        now.full |= len(rows) >= most_windows(total if isinstance(total, Mapping) else ())
+        if now.scored is not None and not (0 <= now.scored < now.least or now.full):
+            check.problems.append(f"{where}: the open window has {now.scored} rows, one closes at {now.least}")
+            now = None
 
 
 def _passed(now: _Open, log: RoundLog, closed: list[int], rows: list[Any], total: int | None) -> list[str]:
@@ -54,7 +56,7 @@ def _passed(now: _Open, log: RoundLog, closed: list[int], rows: list[Any], total
     found = []
     counts = log.rounds["slots"].astype(np.int64)
     trained = np.diff(np.cumsum([0, *log.slots["trained"]], dtype=np.int64)[np.cumsum([0, *counts])])
-    begin = 0
+    begin, now.full, now.least = 0, now.full or _least(log, 0) < now.least, _least(log, -1)
     for at, scored in zip(closed, rows, strict=True):
         least, before = _least(log, at), scored - int(trained[at])
         since = None if now.trained is None else now.trained + int(trained[begin : at + 1].sum())

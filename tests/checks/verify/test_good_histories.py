@@ -18,6 +18,7 @@ from streamtrain.checks.verify.verify import check_topics
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import shelves
 from streamtrain.topics.manifest import Payload
+from streamtrain.topics.rounds import ROUND_DTYPE
 from streamtrain.topics.shelves import is_manifest
 from tests.checks.verify.forger import (
     FORGERIES,
@@ -238,6 +239,23 @@ def test_ranges_that_overlap_within_a_log(later: Written) -> None:
 
     words = found(Forger(later, logs={14: overlap}).forged(), "tiling")
     assert "snapshot 14 partition 0: a range ends at" in words
+
+
+@pytest.mark.parametrize(("rows", "words"), [
+    ([], "snapshot 3: the open window has 12 rows, one closes at 10"),
+    ([3], "snapshot 3: a window of 3 rows closes with 12 more rows trained, one closes at 10"),
+    ([13], "snapshot 3: a window of 13 rows closes with 12 more rows trained, one closes at 10"),
+    ([12, 12], "snapshot 3: 1 windows close, its metrics have"),
+])  # fmt: skip
+def test_windows_that_cannot_be_though_all_messages_agree(rows: list[int], words: str) -> None:
+    def edit(document: dict[str, Any]) -> None:
+        document["metrics"]["windows"] = [{"rows": each} for each in rows]
+        if "rounds" in document and not rows:
+            table = np.frombuffer(document["rounds"], ROUND_DTYPE).copy()
+            table["closed_window"] = 0
+            document["rounds"] = table.tobytes()
+
+    assert words in found(edited(clean_job().written, 3, edit), "round log")
 
 
 @pytest.mark.parametrize("what", ["number", "name", "shape"])

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from streamtrain.compute import stateful
+from streamtrain.compute import initializers, stateful
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Held, Reads
 
-BLOCKS: dict[Reads, tuple[str, str]] = {"float": ("held.numbers", "f32"), "bucket": ("held.categories", "i32"),
+BLOCKS: dict[Reads, tuple[str, str]] = {"float": ("held.numbers", "f64"), "bucket": ("held.categories", "i32"),
           "time": ("held.times", "i64"), "hash": ("held.hashes", "i64")}   # by what a transform reads
 VOCABULARY = "vocabulary"   # the transform that a category's own vocabulary is
 
@@ -30,6 +30,13 @@ def held_of(
 ) -> Held:
     """Of settings in which nothing is wrong."""
     return Held(name, transform, buckets, embed, read(settings, stateful.options(transform)), init)
+
+
+def described(held: Held) -> dict[str, Any]:
+    """Returns it as a model spec has it."""
+    settings = {name: list(each) if isinstance(each, tuple) else each for name, each in held.settings.items()}
+    return {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed,
+            **initializers.told(held.init), "settings": settings}   # fmt: skip
 
 
 def width(held: Held) -> int:

@@ -7,7 +7,7 @@ straight to the outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 
@@ -20,7 +20,7 @@ from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
 from streamtrain.compute.ops.entry_table import place_of
 from streamtrain.compute.ops.first_seen import slots_of
-from streamtrain.compute.spec import Ref, Refs
+from streamtrain.compute.spec import INSTANCES, Ref, Refs
 from streamtrain.compute.start import ZERO, Start
 from streamtrain.compute.stateful.transform import Held
 
@@ -29,6 +29,12 @@ GRADIENT_BYTES = 1 << 17   # of tables that are updated together: what one call 
 CLIP = 8.0   # deviations
 FLOOR = LEAST_DEVIATION   # its inverse is a float32
 NUMBERS, VECTORS = "numbers", "vectors"   # blocks of the slot
+
+
+def dtype_of(block: str, standardized: Iterable[object]) -> str:
+    """Returns the type of a slot's block of floats: numbers are float64 where one of them is standardised, since
+    float32 would round small differences of large numbers away first."""
+    return "f64" if block == NUMBERS and any(standardized) else "f32"
 
 
 @dataclass(frozen=True)
@@ -139,9 +145,13 @@ class Scale:
     high: Ref
 
 
+OF_NUMBERS = ("mean", "low", "high")   # of a Scale: of the numbers' type; the others are float32
+
+
 def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None], x: Ref, weight: Ref) -> Scale:
-    """The scale of a slot block's columns from the base's moments; the batch's own moments go into the share."""
-    name, columns = f"standardize.{block}", len(chosen)
+    """The scale of a slot block's columns from the base's moments; the batch's own moments go into the share. The mean
+    and the limits are of the block's type."""
+    name, columns, types = f"standardize.{block}", len(chosen), INSTANCES[x.dtype]
     start = np.zeros((columns, len(MOMENTS)))
     for row, settings in zip(start, chosen, strict=True):
         if settings is not None:
@@ -149,11 +159,14 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
                 row[MOMENTS.index(field.name)] = getattr(settings, field.name)
     base, share = builder.statistic(name, "statistics", "moments", columns, len(MOMENTS), start=start)
     flags = builder.constant(f"{name}.chosen", [int(settings is not None) for settings in chosen], "u8")
-    found = Scale(*(builder.buffer(f"{name}.{field.name}", columns) for field in fields(Scale)))
+    found = Scale(*(
+        builder.buffer(f"{name}.{field.name}", columns, dtype=x.dtype if field.name in OF_NUMBERS else "f32")
+        for field in fields(Scale)
+    ))
     parts = (found.mean, found.scale, found.clip, found.low, found.high)
-    builder.call("standardize_scale", columns, base, flags, *parts)
+    builder.call("standardize_scale", columns, base, flags, *parts, types=types)
     with builder.during(*STATISTICS):
-        builder.call("moments", builder.rows, columns, x, weight, *parts, share)
+        builder.call("moments", builder.rows, columns, x, weight, *parts, share, types=types)
     return found
 
 
@@ -208,7 +221,8 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
 def numbers(builder: Builder, block: str, chosen: Sequence[Standardize | None], x: Ref, at: int) -> int:
     """A block's columns into the input matrix from column `at` on; gives the column behind them."""
     rows, width = x.shape
-    columns, given = len(chosen), builder.slot(block, "f32", len(chosen))
+    dtype = dtype_of(block, chosen)
+    columns, given = len(chosen), builder.slot(block, dtype, len(chosen))
     if any(chosen):
         found = scale_of(builder, block, chosen, given, builder.slot("weight", "f32", 1))
         mean, scale, clip = found.mean, found.scale, found.clip
@@ -217,7 +231,7 @@ def numbers(builder: Builder, block: str, chosen: Sequence[Standardize | None], 
             builder.constant(f"{block}.{name}", [number] * columns, "f32")
             for name, number in (("mean", 0.0), ("scale", 1.0), ("clip", np.inf))
         )
-    builder.call("standardize", rows, columns, width, at, given, mean, scale, clip, x)
+    builder.call("standardize", rows, columns, width, at, given, mean, scale, clip, x, types=INSTANCES[dtype])
     return at + columns
 
 

@@ -8,7 +8,7 @@ from streamtrain import _native
 from streamtrain.compute.spec import Array
 
 MOMENTS = _native.MOMENTS
-LEAST_DEVIATION, FLOAT_SPACING = 1e-30, 2.0**-23
+LEAST_DEVIATION, DOUBLE_SPACING = 1e-30, 2.0**-52
 
 
 def named(moments: Array) -> dict[str, Array]:
@@ -17,10 +17,10 @@ def named(moments: Array) -> dict[str, Array]:
 
 
 def deviation(moments: Array) -> Array:
-    """The standard deviations; 0 where nothing was seen or float32 cannot tell the values apart."""
+    """The standard deviations; 0 where nothing was seen or float64 cannot tell the values apart."""
     of = named(moments)
     found = np.sqrt(of["squares"] / np.maximum(of["count"], 1e-300))
-    return np.where((found < LEAST_DEVIATION) | (found < abs(of["mean"]) * FLOAT_SPACING), 0.0, found)
+    return np.where((found < LEAST_DEVIATION) | (found < abs(of["mean"]) * DOUBLE_SPACING), 0.0, found)
 
 
 def reach(moments: Array) -> Array:

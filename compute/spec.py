@@ -21,6 +21,7 @@ DTYPES: dict[str, type] = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u64": np.uint64,
 }
 TEMPLATE_TYPES = {"float": "f32", "double": "f64"}   # what T stands for in a kernel's instance
+INSTANCES = {dtype: types for types, dtype in TEMPLATE_TYPES.items()}
 
 
 def size_bytes(dtype: str, shape: Sequence[int]) -> int:

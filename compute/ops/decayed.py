@@ -70,7 +70,7 @@ def scaled(
     mean = total / count
     variance = squares / count - mean * mean
     scale = 1 / np.sqrt(variance) if variance > max(mean * mean * 1e-12, 1e-60) else 1.0
-    y[:, at] = np.clip((numbers[:, column].astype(np.float64) - mean) * scale, -clip, clip)
+    y[:, at] = np.clip((numbers[:, column] - mean) * scale, -clip, clip)
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -111,7 +111,7 @@ OPS = (
         "decayed_add",
         (size("rows"), *CATEGORIES, size("x_columns"), size("x_column"), size("t_columns"), size("t_column"),
          given("categories", "i32", "rows", "columns", optional=True),
-         given("numbers", "f32", "rows", "x_columns", optional=True),
+         given("numbers", "f64", "rows", "x_columns", optional=True),
          given("times", "i64", "rows", "t_columns", optional=True), given("weight", "f32", "rows"),
          plain("half_life_ms", "f64"), changed("table", *TABLE)),
         add, example, tolerance=1e-12,
@@ -125,7 +125,7 @@ OPS = (
     Op(
         "decayed_scale",
         (size("rows"), size("columns"), size("column"), size("y_width"), size("at"),
-         given("numbers", "f32", "rows", "columns"), given("table", "f64", 2, POWERS), plain("clip", "f64"),
+         given("numbers", "f64", "rows", "columns"), given("table", "f64", 2, POWERS), plain("clip", "f64"),
          part("y", "f32", "rows", "y_width")),
         scaled, example_of_scale, each=("rows",),
     ),

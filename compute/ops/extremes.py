@@ -13,7 +13,7 @@ HELP = "least and greatest of a column, and where a number lies from one to the 
 
 
 def add(rows: int, columns: int, column: int, numbers: Array, weight: Array, extremes: Array) -> None:
-    values = numbers[weight > 0, column].astype(np.float64)
+    values = numbers[weight > 0, column]
     if len(values):
         before = extremes[1:] if extremes[0] > 0 else [values[0], values[0]]
         extremes[1:] = min(before[0], values.min()), max(before[1], values.max())
@@ -25,7 +25,7 @@ def scaled(
 ) -> None:
     _, least, greatest = extremes
     scale = 1 / (greatest - least) if greatest > least else 0.0
-    x[:, at] = np.clip((numbers[:, column].astype(np.float64) - least) * scale, 0, 1)
+    x[:, at] = np.clip((numbers[:, column] - least) * scale, 0, 1)
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 BATCH = (size("rows"), size("columns"), size("column"))
-NUMBERS = given("numbers", "f32", "rows", "columns")
+NUMBERS = given("numbers", "f64", "rows", "columns")
 OPS = (
     Op("extremes_add", (*BATCH, NUMBERS, given("weight", "f32", "rows"), changed("extremes", "f64", 3)), add, example,
        tolerance=1e-12),

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.moments import MOMENTS, merge, named, nearer
 from streamtrain.compute.ops._batch import weights
-from streamtrain.compute.spec import Array, Op, changed, given, size
+from streamtrain.compute.spec import TEMPLATE_TYPES, Array, Op, changed, given, size
 
 HELP = "count, mean and squared deviations of columns, as they came and held within limits, merged into a share"
 
@@ -45,13 +45,12 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     }
 
 
-OF_COLUMNS = ("f32", "columns")
 OPS = (
     Op(
         "moments",
-        (size("rows"), size("columns"), given("numbers", "f32", "rows", "columns"), given("weight", "f32", "rows"),
-         given("mean", *OF_COLUMNS), given("scale", *OF_COLUMNS), given("clip", *OF_COLUMNS),
-         given("low", *OF_COLUMNS), given("high", *OF_COLUMNS), changed("share", "f64", "columns", len(MOMENTS))),
-        reference, example, each=("columns",), tolerance=1e-12,
+        (size("rows"), size("columns"), given("numbers", "T", "rows", "columns"), given("weight", "f32", "rows"),
+         given("mean", "T", "columns"), given("scale", "f32", "columns"), given("clip", "f32", "columns"),
+         given("low", "T", "columns"), given("high", "T", "columns"), changed("share", "f64", "columns", len(MOMENTS))),
+        reference, example, each=("columns",), types=tuple(TEMPLATE_TYPES), tolerance=1e-12,
     ),
 )

@@ -11,15 +11,15 @@ from streamtrain.compute.spec import Array, Op, changed, given, out, part, size
 from streamtrain.compute.spec import value as plain
 
 HELP = "counts of a column's values in cells a 32nd apart, bins and robust scale by their quantiles"
-SHIFT, FIRST, SIDE = 18, (127 - 32) << 5, 64 << 5
+SHIFT, FIRST, SIDE = 47, (1023 - 32) << 5, 64 << 5
 CELLS = 2 * SIDE + 1
 EDGES = CELLS + 1   # where they begin; before them the count of all
 QUARTILES = 3
 
 
 def cell(x: Array) -> Array:
-    """Of float32 values."""
-    away = (abs(x.astype(np.float32)).view(np.int32) >> SHIFT) - FIRST + 1
+    """Returns the cells of float64 values."""
+    away = (abs(x).view(np.int64) >> SHIFT) - FIRST + 1
     found: Array = SIDE + np.where(x < 0, -1, 1) * np.clip(away, 0, SIDE)
     return found
 
@@ -32,7 +32,7 @@ def add(rows: int, columns: int, column: int, width: int, numbers: Array, weight
 
 def bin_of(rows: int, columns: int, column: int, width: int, numbers: Array, sketch: Array, index: Array) -> None:
     edges = sketch[EDGES:] if sketch[CELLS] > 0 else sketch[:0]
-    index[:] = np.searchsorted(edges, numbers[:, column].astype(np.float64), side="right")
+    index[:] = np.searchsorted(edges, numbers[:, column], side="right")
 
 
 def scaled(
@@ -41,7 +41,7 @@ def scaled(
 ) -> None:
     first, median, third = sketch[EDGES:]
     scale = (1 / (third - first) if third > first else 1.0) if sketch[CELLS] > 0 else 0.0
-    y[:, at] = np.clip((numbers[:, column].astype(np.float64) - median) * scale, -clip, clip)
+    y[:, at] = np.clip((numbers[:, column] - median) * scale, -clip, clip)
 
 
 def example(rng: np.random.Generator, n: int, edges: int = 0) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def example_of_scale(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 BATCH = (size("rows"), size("columns"), size("column"), size("width"))
-NUMBERS, SKETCH = given("numbers", "f32", "rows", "columns"), ("f64", "width")
+NUMBERS, SKETCH = given("numbers", "f64", "rows", "columns"), ("f64", "width")
 OPS = (
     Op("sketch_add", (*BATCH, NUMBERS, given("weight", "f32", "rows"), changed("sketch", *SKETCH)), add, example,
        each=("rows",), tolerance=1e-12),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.spec import Array, Op, given, part, size
+from streamtrain.compute.spec import TEMPLATE_TYPES, Array, Op, given, part, size
 
 HELP = "(number - mean) * scale, cut at -clip and clip, into the input matrix"
 
@@ -14,7 +14,7 @@ HELP = "(number - mean) * scale, cut at -clip and clip, into the input matrix"
 def reference(
     rows: int, columns: int, width: int, at: int, numbers: Array, mean: Array, scale: Array, clip: Array, x: Array
 ) -> None:
-    x[:, at : at + columns] = np.clip((numbers - mean) * scale, -clip, clip)
+    x[:, at : at + columns] = np.clip((numbers - mean) * scale, -clip, clip)   # rounded to float32 last
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -29,9 +29,9 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
 OPS = (
     Op(
         "standardize",
-        (size("rows"), size("columns"), size("width"), size("at"), given("numbers", "f32", "rows", "columns"),
-         given("mean", "f32", "columns"), given("scale", "f32", "columns"), given("clip", "f32", "columns"),
+        (size("rows"), size("columns"), size("width"), size("at"), given("numbers", "T", "rows", "columns"),
+         given("mean", "T", "columns"), given("scale", "f32", "columns"), given("clip", "f32", "columns"),
          part("x", "f32", "rows", "width")),
-        reference, example, rows=("rows",), tiles="rows",
+        reference, example, rows=("rows",), tiles="rows", types=tuple(TEMPLATE_TYPES),
     ),
 )

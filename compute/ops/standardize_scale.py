@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.moments import MOMENTS, deviation, named, reach
 from streamtrain.compute.moments import example as example_moments
-from streamtrain.compute.spec import Array, Op, given, out, size
+from streamtrain.compute.spec import TEMPLATE_TYPES, Array, Op, given, out, size
 
 HELP = "mean, 1 / standard deviation, clip and limits of columns from their moments"
 
@@ -33,7 +33,8 @@ OPS = (
     Op(
         "standardize_scale",
         (size("columns"), given("moments", "f64", "columns", len(MOMENTS)), given("chosen", "u8", "columns"),
-         *(out(name, "f32", "columns") for name in ("mean", "scale", "clip", "low", "high"))),
-        reference, example, each=("columns",),
+         out("mean", "T", "columns"), out("scale", "f32", "columns"), out("clip", "f32", "columns"),
+         out("low", "T", "columns"), out("high", "T", "columns")),
+        reference, example, each=("columns",), types=tuple(TEMPLATE_TYPES),
     ),
 )

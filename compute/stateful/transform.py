@@ -39,7 +39,7 @@ class Held:
 class Batch:
     """What a transform finds in a slot."""
 
-    given: Mapping[Reads, tuple[Ref, int]]   # [rows, columns], f32, i32 or i64: its own is that column
+    given: Mapping[Reads, tuple[Ref, int]]   # [rows, columns], f64, i32 or i64: its own is that column
     label: Ref    # f32 [rows, 1] where the label is a number, or 0 or 1
     weight: Ref   # f32 [rows, 1]
 

@@ -23,14 +23,14 @@ struct ColumnMoments {
 constexpr int moments_width = sizeof(ColumnMoments) / sizeof(f64);
 
 constexpr f64 least_deviation = 1e-30;            // its inverse is a float32
-constexpr f64 float_spacing = 1.0 / (1 << 23);    // of a float32, relative
+constexpr f64 double_spacing = 1.0 / (1ll << 52);   // of a float64, relative
 constexpr f64 beyond_any = 1e300;
 
-// The standard deviation; 0 where nothing was seen or float32 cannot tell the values apart.
+// The standard deviation; 0 where nothing was seen or float64 cannot tell the values apart.
 ST_INLINE f64 deviation_of(const ColumnMoments &column) {
     if (!(column.count > 0)) return 0;
     f64 deviation = sqrt(column.squares / column.count);
-    return deviation < least_deviation || deviation < abs(column.mean) * float_spacing ? 0 : deviation;
+    return deviation < least_deviation || deviation < abs(column.mean) * double_spacing ? 0 : deviation;
 }
 
 // How far from the mean a value enters as it is. While nothing has varied: as far as the nearest that did.

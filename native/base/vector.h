@@ -85,12 +85,19 @@ ST_INLINE unsigned short first_lanes(int count) { return static_cast<unsigned sh
 ST_INLINE Vector load_first(const f32 *p, int count) {
     return __builtin_ia32_loadups512_mask(p, Vector{}, first_lanes(count));
 }
+ST_INLINE Doubles load_first(const f64 *p, int count) {
+    return __builtin_ia32_loadupd512_mask(p, Doubles{}, static_cast<unsigned char>(first_lanes(count)));
+}
 ST_INLINE void store_first(f32 *p, Vector v, int count) { __builtin_ia32_storeups512_mask(p, v, first_lanes(count)); }
 #elif defined(__AVX2__) && defined(__FMA__)
 typedef i32 LaneBits __attribute__((vector_size(32)));
 ST_INLINE LaneBits first_lanes(int count) { return LaneBits{0, 1, 2, 3, 4, 5, 6, 7} < count; }
 ST_INLINE Vector load_first(const f32 *p, int count) {
     return __builtin_ia32_maskloadps256(reinterpret_cast<const Vector *>(p), first_lanes(count));
+}
+typedef long long WideLaneBits __attribute__((vector_size(32)));
+ST_INLINE Doubles load_first(const f64 *p, int count) {
+    return __builtin_ia32_maskloadpd256(reinterpret_cast<const Doubles *>(p), WideLaneBits{0, 1, 2, 3} < count);
 }
 ST_INLINE void store_first(f32 *p, Vector v, int count) {
     __builtin_ia32_maskstoreps256(reinterpret_cast<Vector *>(p), first_lanes(count), v);
@@ -101,12 +108,20 @@ ST_INLINE Vector load_first(const f32 *p, int count) {
     for (int lane = 0; lane < count; ++lane) v[lane] = p[lane];
     return v;
 }
+ST_INLINE Doubles load_first(const f64 *p, int count) {
+    Doubles v{};
+    for (int lane = 0; lane < count; ++lane) v[lane] = p[lane];
+    return v;
+}
 ST_INLINE void store_first(f32 *p, Vector v, int count) {
     for (int lane = 0; lane < count; ++lane) p[lane] = v[lane];
 }
 #endif
 
 ST_INLINE Vector load_lanes(const f32 *p, int count) { return count == vector_lanes ? load(p) : load_first(p, count); }
+ST_INLINE Doubles load_lanes(const f64 *p, int count) {
+    return count == vector_lanes / 2 ? load(p) : load_first(p, count);
+}
 ST_INLINE void store_lanes(f32 *p, Vector v, int count) {
     if (count == vector_lanes)
         store(p, v);
@@ -133,6 +148,22 @@ ST_INLINE void to_doubles(Vector v, Doubles halves[2], std::integer_sequence<int
 ST_INLINE void to_doubles(Vector v, Doubles halves[2]) {
     to_doubles(v, halves, std::make_integer_sequence<int, vector_lanes / 2>{});
 }
+
+ST_INLINE void to_doubles(Doubles v, Doubles whole[1]) { whole[0] = v; }
+
+// A vector of T, and how many it holds.
+template <class T>
+struct LanesFor {
+    typedef Vector type;
+};
+template <>
+struct LanesFor<f64> {
+    typedef Doubles type;
+};
+template <class T>
+using LanesOf = typename LanesFor<T>::type;
+template <class T>
+constexpr int lanes_of = vector_lanes * 4 / sizeof(T);
 
 template <int... lane>
 ST_INLINE Vector to_floats(const Doubles halves[2], std::integer_sequence<int, lane...>) {

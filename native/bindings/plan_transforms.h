@@ -17,7 +17,7 @@ inline std::optional<CellStandIn> stand_in_of(nb::dict given, Holds holds) {
 
 inline Reading reading_of(nb::dict given) {
     const Holds holds = holds_of(nb::cast<std::string>(given["holds"]));
-    return {nb::cast<u32>(given["column"]), holds, nb::cast<bool>(given["from_slot"]), stand_in_of(given, holds)};
+    return {nb::cast<u32>(given["column"]), holds, stand_in_of(given, holds)};
 }
 
 inline Step step_of(nb::dict given, u32 &next_cell) {

@@ -264,7 +264,7 @@ class AvroCompiler {
             AvroOp &last = to.back();
             const i32 next = last.column + static_cast<i32>(last.count);
             if (last.code == code && last.null_byte == AvroOp::NO_NULL && last.place != NO_FLOAT && column == next &&
-                is_beside(last) && place == last.place + 4 * last.count) {
+                is_beside(last) && place == last.place + writer_.float_bytes() * last.count) {
                 ++last.count;
                 return;
             }

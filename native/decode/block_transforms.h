@@ -28,27 +28,8 @@ class BlockTransforms {
     // The same step by step. Makes the cells and finds who is left out: false where a missing one makes a row a dead
     // letter.
     bool run(RowTransforms &transforms, RowBlock &rows) {
-        const TransformPlan &plan = *rows.plan.transforms;
-        for (u64 k = 0; k < plan.readings.size(); ++k)
-            if (plan.readings[k].from_slot) {
-                std::memset(rows.cells->columns[k].given.data(), 1, rows.count);
-                read_slot(plan.readings[k].column, rows.cells->columns[k], rows);
-            }
         transforms.run(rows.count);
-        return find_left_out(plan, transforms, rows);
-    }
-
-    // The numbers of a column that lie in the slot as float32, where they are given.
-    static void read_slot(u32 column, CellColumn &to, const RowBlock &rows) {
-        const Place place = rows.plan.columns[column].kind->row_float()->place;
-        const u64 stride = rows.stride(place);
-        const u8 *const from = rows.at(place), *const given = to.given.data();
-        f64 *const numbers = to.numbers.data();
-        for (u32 i = 0; i < rows.count; ++i) {
-            f32 value;
-            std::memcpy(&value, from + i * stride, sizeof value);
-            numbers[i] = given[i] ? static_cast<f64>(value) : NO_NUMBER;
-        }
+        return find_left_out(*rows.plan.transforms, transforms, rows);
     }
 
     // Moves the rows that stay together, in the slot and in the cells that are still to be put.

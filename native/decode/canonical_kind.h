@@ -76,6 +76,7 @@ class CanonicalKind final : public Kind {
 
     bool is_float() const override { return inner_->is_float(); }
     bool narrows() const override { return inner_->narrows(); }
+    bool is_exact() const override { return inner_->is_exact(); }
     bool is_text() const override { return inner_->is_text(); }
     bool takes_text() const override { return true; }
     bool takes_names() const override { return inner_->takes_names(); }

@@ -37,15 +37,19 @@ class NumberCells : public CellPlace {
         of(row).numbers[row.cell_row().row()] = value;
         row.give(c);
     }
-    void take_floats(RowBlock &rows, Place place) const {
-        f64 *to = of(rows).numbers.data();
-        const u8 *from = rows.at(place);
-        for (u32 i = 0; i < rows.count; ++i, from += rows.stride(place)) {
-            f32 value;
-            std::memcpy(&value, from, sizeof value);
-            to[i] = value;
+    // The numbers and booleans of a span; false where it has others, or one of them does not fit.
+    template <class Fits>
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows, Fits fits) const {
+        f64 *const to = numbers(rows);
+        bool good = true;
+        if (span.type == CellType::boolean) {
+            for (u32 i = 0; i < rows.count; ++i) to[i] = static_cast<u8>(span.data[row + i]), good &= to[i] <= 1;
+            return good;
         }
-        give_all(rows);
+        return span.each_number(row, rows.count, [&](u32 i, auto value) {
+            to[i] = static_cast<f64>(value);
+            good &= fits(to[i]);
+        }) && good;
     }
     f64 *numbers(RowBlock &rows) const {
         give_all(rows);

@@ -46,10 +46,11 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         places.start(column);
         column.kind->place(places);
         plan->is_ragged |= column.is_ragged = places.any_ragged();
-        if (const PlainFloat *floats = column.kind->row_float()) {
+        if (const PlainFloat *floats = column.kind->plain_float()) {
             if (has_floats && floats->place.block != plan->floats_block)
                 throw std::invalid_argument(column.name + ": plain floats lie in one block");
             plan->floats_block = floats->place.block;
+            plan->has_doubles = floats->is_double;
             has_floats = true;
         }
     }

@@ -62,7 +62,8 @@ struct DecodePlan {
     bool is_ragged = false;            // a column has its cells in a ragged block
     bool refuses_empty = false;        // rows that name none of the columns are dead, whatever stands in for cells
     u32 heads = 0, made_heads = 0;     // columns with Missing::head, and those of them that transforms make
-    u32 floats_block = 0;              // of the columns with a Kind::row_float()
+    u32 floats_block = 0;              // of the columns with a Kind::plain_float()
+    bool has_doubles = false;          // they are float64 there; else float32
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).
     static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
@@ -94,6 +95,15 @@ class SlotPlaces {
             return {b, used_[b] - bytes};
         }
         return none();
+    }
+
+    // The next float of the column's next block: a float64 or a float32, as the block has it.
+    Place take_float(bool &is_double) {
+        is_double = false;
+        for (const Block &block : plan_.layout.blocks)
+            if (next_ < column_->blocks.size() && column_->blocks[next_] == block.name)
+                is_double = block.dtype == Dtype::f64;
+        return take(is_double ? sizeof(f64) : sizeof(f32));
     }
 
     // The column's next block, a ragged one of such elements, as a whole.

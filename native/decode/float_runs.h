@@ -1,6 +1,7 @@
-// Float32 spans whose columns lie side by side in the slot: transposed together, which is what the packed format's
-// speed is made of.
+// Float32 spans whose columns lie side by side in the slot, as float32 or float64: transposed together, which is what
+// the packed format's speed is made of.
 #pragma once
+#include <type_traits>
 #include <vector>
 
 #include "decode/column_span.h"
@@ -13,24 +14,30 @@ class FloatRuns {
     void clear() {
         runs_.clear();
         spans_.clear();
-        stand_ins_.clear();
+        columns_.clear();
     }
 
     // The span of a column of plain floats, of cells f32. Columns come in the order of the plan.
     void add(const ColumnSpan &span, const PlainFloat &column) {
-        const u32 offset = column.place.offset;
-        if (runs_.empty() || runs_.back().offset + 4 * runs_.back().count != offset)
+        const u32 offset = column.place.offset, bytes = column.is_double ? sizeof(f64) : sizeof(f32);
+        if (runs_.empty() || runs_.back().offset + bytes * runs_.back().count != offset)
             runs_.push_back({static_cast<u32>(spans_.size()), 0, offset});
         ++runs_.back().count;
         spans_.push_back(&span);
-        stand_ins_.push_back(column.stand_in);
+        columns_.push_back(&column);
     }
 
     // Cells `row`, row + 1, ... of all spans into the rows; false where one is not finite.
     bool put(u32 row, const RowBlock &rows) {
         if (runs_.empty()) return true;
+        return rows.plan.has_doubles ? put_as<f64>(row, rows) : put_as<f32>(row, rows);
+    }
+
+  private:
+    template <class Slot>
+    bool put_as(u32 row, const RowBlock &rows) {
         const Place floats{rows.plan.floats_block, 0};
-        const u64 stride = rows.stride(floats) / 4;
+        const u64 stride = rows.stride(floats) / sizeof(Slot);
         from_.resize(spans_.size());
         for (u64 i = 0; i < spans_.size(); ++i) from_[i] = spans_[i]->data + u64{4} * row;
         for (const char *from : from_)   // 28 short streams are more than the processor's own prefetcher follows
@@ -38,12 +45,11 @@ class FloatRuns {
         put_stand_ins(row, rows.count);
         for (const Run &run : runs_)
             if (!transpose(from_.data() + run.first, run.count, rows.count,
-                           reinterpret_cast<f32 *>(rows.at(floats) + run.offset), stride))
+                           reinterpret_cast<Slot *>(rows.at(floats) + run.offset), stride))
                 return false;
-        return true;
+        return std::is_same_v<Slot, f32> || put_exact_stand_ins(row, rows);
     }
 
-  private:
     // A column with missing cells goes by a copy that has the stand-in in their places.
     void put_stand_ins(u32 row, u32 count) {
         for (u64 i = 0; i < spans_.size(); ++i) {
@@ -53,9 +59,21 @@ class FloatRuns {
             copies_.resize(spans_.size() * BLOCK_ROWS);
             f32 *copy = copies_.data() + i * BLOCK_ROWS;
             std::memcpy(copy, from_[i], u64{4} * count);
-            missing.each([&, stand_in = stand_ins_[i]](u32 at) { copy[at] = stand_in; });
+            missing.each([&, stand_in = static_cast<f32>(columns_[i]->stand_in)](u32 at) { copy[at] = stand_in; });
             from_[i] = reinterpret_cast<const char *>(copy);
         }
+    }
+
+    // Where a double is not what the copy had in its place.
+    bool put_exact_stand_ins(u32 row, const RowBlock &rows) const {
+        for (u64 i = 0; i < spans_.size(); ++i) {
+            const f64 exact = columns_[i]->stand_in;
+            if (!spans_[i]->nulls || exact == static_cast<f64>(static_cast<f32>(exact))) continue;
+            spans_[i]->nulls_of(row, rows.count).each([&, to = rows.at(columns_[i]->place)](u32 at) {
+                std::memcpy(to + at * rows.stride(columns_[i]->place), &exact, sizeof exact);
+            });
+        }
+        return true;
     }
 
     struct Run {
@@ -63,7 +81,7 @@ class FloatRuns {
     };
     std::vector<Run> runs_;
     std::vector<const ColumnSpan *> spans_;
-    std::vector<f32> stand_ins_;
+    std::vector<const PlainFloat *> columns_;
     std::vector<const char *> from_;
     std::vector<f32> copies_;
 };

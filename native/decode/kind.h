@@ -25,10 +25,11 @@ struct Place {
 
 constexpr u32 NO_FLOAT = ~u32{0};
 
-// A column of floats that takes any finite float32 as it is.
+// A column of floats that takes any number whose square fits float32 as it is.
 struct PlainFloat {
     Place place;
-    f32 stand_in;   // for a missing cell whose policy is a value
+    bool is_double;   // in the slot; else a float32
+    f64 stand_in;     // for a missing cell whose policy is a value
 };
 
 // What stands in a cell: one value; a list of any number of them; such a list of pairs, or a map.
@@ -107,16 +108,15 @@ class Kind {
 
     // All in one block. nullptr: not of them.
     virtual const PlainFloat *plain_float() const { return nullptr; }
-    // The same where rows alone are so, and whole columns have ways of their own.
-    virtual const PlainFloat *row_float() const { return plain_float(); }
 
     // What looks at its cells before they are decoded: LookAhead. nullptr: nothing.
     virtual std::shared_ptr<Kind> ahead() const { return nullptr; }
 
-    // On the way into records: the cells become float32 in the slot anyway; and any value may be rounded so early; they
-    // stand for their text, whatever they are; a text fits.
+    // On the way into records: the cells are floats in the slot; and any value may be rounded to float32 so early; or
+    // none may; they stand for their text, whatever they are; a text fits.
     virtual bool is_float() const { return false; }
     virtual bool narrows() const { return false; }
+    virtual bool is_exact() const { return false; }
     virtual bool is_text() const { return false; }
     virtual bool takes_text() const { return is_text(); }
     virtual bool takes_bytes() const { return false; }

@@ -44,20 +44,6 @@ class NumberKind : public Kind {
         return point_ ? parse_amount(utf8, point_, value) : parse_decimal(utf8, value);
     }
 
-    // Texts into float32 columns of a slot; false where one is no number, or does not fit.
-    template <class Fits>
-    bool put_decimals(const std::string_view *texts, RowBlock &rows, Place place, Fits fits) const {
-        u8 *to = rows.at(place);
-        for (u32 i = 0; i < rows.count; ++i, to += rows.stride(place)) {
-            f64 exact;
-            if (!read(texts[i], exact) || !fits(exact)) return false;
-            const f32 value = static_cast<f32>(exact);
-            std::memcpy(to, &value, 4);
-        }
-        return true;
-    }
-    static bool rounds_to_float(f64 value) { return fits_float(static_cast<f32>(value)); }
-
     bool parses_;
 
   private:

@@ -32,14 +32,15 @@ class PackedValues {
             return kind->is_float() ? take_floats(given) : take_lists(hasher);
         if (hasher) return take_hashes(*hasher);
         becomes_float_ = kind && kind->is_float();
-        keeps_small_ = becomes_float_ && !kind->narrows();
+        is_exact_ = kind && kind->is_exact();
+        keeps_small_ = becomes_float_ && !is_exact_ && !kind->narrows();
         if (becomes_float_ && (given.is_view ? take_view(given) : take_numbers())) return;
         Kinds kinds;
         for (u64 i = 0; i < rows.count; ++i) table.read(column, rows[i], kinds);
         if (kinds.any(BYTES)) return take_bytes();
         if (kinds.any(TEXT) || (kind && kind->hasher() && kinds.seen)) return take_texts(given.plan);
-        if ((becomes_float_ && !(keeps_small_ && kinds.vanishes)) || kinds.seen == 0)
-            return take_all<f32>(CellType::f32);
+        const bool loses = (keeps_small_ && kinds.vanishes) || (is_exact_ && kinds.rounds);
+        if ((becomes_float_ && !loses) || kinds.seen == 0) return take_all<f32>(CellType::f32);
         if (kinds.seen == BOOLEAN) return take_all<u8>(CellType::boolean);
         if (kinds.any(FRACTION) || kinds.large) return take_all<f64>(CellType::f64);
         return take_all<i64>(CellType::i64);
@@ -53,12 +54,18 @@ class PackedValues {
         u32 seen = 0;
         bool large = false;      // an integer that i64 does not hold
         bool vanishes = false;   // a number that float32 makes 0
+        bool rounds = false;     // one that float32 does not hold
         bool any(u32 kinds) const { return seen & kinds; }
         void missing() {}
         void boolean(bool) { seen |= BOOLEAN; }
-        void integer(u64 magnitude, bool) { seen |= INTEGER, large |= magnitude > u64{1} << 62; }
-        void long_integer(f64, std::string_view) { seen |= FRACTION; }
-        void number(f64 value) { seen |= FRACTION, vanishes |= value != 0 && static_cast<f32>(value) == 0; }
+        void integer(u64 magnitude, bool) {
+            seen |= INTEGER, large |= magnitude > u64{1} << 62, round(static_cast<f64>(magnitude));
+        }
+        void long_integer(f64 rounded, std::string_view) { seen |= FRACTION, round(rounded); }
+        void number(f64 value) {
+            seen |= FRACTION, vanishes |= value != 0 && static_cast<f32>(value) == 0, round(value);
+        }
+        void round(f64 value) { rounds |= value == value && static_cast<f64>(static_cast<f32>(value)) != value; }
         void text(std::string_view) { seen |= TEXT; }
         void bytes(std::string_view) { seen |= BYTES; }
     };
@@ -260,7 +267,8 @@ class PackedValues {
                 continue;
             }
             const f32 narrow = static_cast<f32>(cell.number);
-            odd = cell.kind != CellKind::number || (keeps_small_ && cell.number != 0 && narrow == 0);
+            odd = cell.kind != CellKind::number || (keeps_small_ && cell.number != 0 && narrow == 0) ||
+                  (is_exact_ && static_cast<f64>(narrow) != cell.number);
             std::memcpy(data.data() + 4 * i, &narrow, 4);
         }
         if (odd) nulls.clear();
@@ -278,7 +286,7 @@ class PackedValues {
             case CellType::i32: return copy<i32>(from, view.stride);
             case CellType::i64: return copy<i64>(from, view.stride);
             case CellType::i8:
-            case CellType::u8: return given.plan.kind->narrows() && copy_bytes(from, view);
+            case CellType::u8: return !keeps_small_ && copy_bytes(from, view);
             default: return false;
         }
     }
@@ -301,12 +309,13 @@ class PackedValues {
         data.resize(rows_->count * 4);
         char *to = data.data();
         u32 odd = 0;
-        const bool keeps_small = keeps_small_;
+        const bool keeps_small = keeps_small_, is_exact = is_exact_;
         for (u64 i = 0; i < rows_->count; ++i) {
             const T value = load_little<T>(from + stride * static_cast<i64>(i));
             odd |= !(static_cast<f64>(value) - static_cast<f64>(value) == 0);   // NaN and infinity
             const f32 narrow = static_cast<f32>(static_cast<f64>(value));
             if constexpr (std::is_same_v<T, f64>) odd |= keeps_small & (value != 0) & (narrow == 0);
+            odd |= is_exact & (static_cast<f64>(narrow) != static_cast<f64>(value));
             std::memcpy(to + 4 * i, &narrow, 4);
         }
         return !odd;
@@ -382,6 +391,7 @@ class PackedValues {
     u32 column_ = 0;
     const PickedRows *rows_ = nullptr;
     bool becomes_float_ = false;
+    bool is_exact_ = false;      // float32 in the place of a number is that number
     bool keeps_small_ = false;   // its kind looks at the number itself, which is not 0 where float32 makes it so
     PackedTexts texts_;
 };

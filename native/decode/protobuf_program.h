@@ -250,7 +250,7 @@ class ProtoCompiler {
                        step.tag.bytes != 0;
             };
             if (is_real && own.type == next.type && is_plain(own) && is_plain(next) && own.silent == next.silent &&
-                own.column + 1 == next.column && own.place + 4 == next.place)
+                own.column + 1 == next.column && own.place + writer_.float_bytes() == next.place)
                 own.run = next.run + 1;
         }
         for (u64 i = 0; i < part.steps.size(); i += part.steps[i].run)

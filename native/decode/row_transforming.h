@@ -67,7 +67,6 @@ inline bool RowWriter::transform_row() {
             continue;
         }
         columns[k].given[0] = 1;
-        if (in_slot(reading.column)) columns[k].numbers[0] = float_of(reading.column);
     }
     transforms_.run(1);
     if (transforms_.leaves_out(0)) {

@@ -2,7 +2,6 @@
 // direct path share it. Plain floats have ways of their own, for most cells are those.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "decode/decoder.h"
 #include "decode/missing_cells.h"
 #include "decode/name_list.h"
+#include "decode/plain_floats.h"
 #include "decode/ragged_rows.h"
 #include "decode/row_transforms.h"
 #include "decode/transpose.h"
@@ -26,17 +26,16 @@ class RowWriter {
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
         : plan_(std::move(plan)), columns_(plan_->columns.data()), blocks_(plan_->blocks.data()),
           block_count_(static_cast<u32>(plan_->blocks.size())), floats_block_(plan_->floats_block),
-          constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0),
-          transforms_(plan_->transforms.get()) {
+          has_doubles_(plan_->has_doubles), constants_(plan_->constants), ragged_(*plan_),
+          seen_(plan_->columns.size(), 0), transforms_(plan_->transforms.get()) {
         if (plan_->transforms && plan_->transforms->where >= 0) wrong_.resize(plan_->columns.size());
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
             awaited_.push_back(column.is_made ? 0 : wanted_.back());
             if (plan_->refuses_empty && column.kind && !column.is_made)
                 features_.push_back(static_cast<u32>(wanted_.size() - 1));
-            const PlainFloat *floats = column.kind ? column.kind->row_float() : nullptr;
-            slot_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
-            float_at_.push_back(column.from.empty() ? slot_at_.back() : NO_FLOAT);
+            const PlainFloat *floats = column.kind ? column.kind->plain_float() : nullptr;
+            float_at_.push_back(floats && column.from.empty() ? floats->place.offset : NO_FLOAT);
         }
         float_run_.resize(float_at_.size());
         for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))
@@ -76,8 +75,7 @@ class RowWriter {
 
     // Cells, by what they are in a record. Those of a column that is passed over are. NaN is a missing cell.
     void number(u32 c, f64 value) {
-        const f32 rounded = static_cast<f32>(value);
-        if (float_at_[c] != NO_FLOAT && fits_float(rounded)) [[likely]] return put_number(c, float_at_[c], rounded);
+        if (float_at_[c] != NO_FLOAT && put_checked(c, float_at_[c], value)) [[likely]] return;
         if (std::isnan(value)) [[unlikely]] return missing(c, shown_number(value));
         if (const Kind *kind = columns_[c].kind.get()) kind->number(*this, c, value);
     }
@@ -141,47 +139,43 @@ class RowWriter {
     // Where in its row a plain float column lies: for put_number() of any value below 1e15. Else NO_FLOAT.
     u32 number_place(i32 c) const { return c < 0 ? NO_FLOAT : float_at_[c]; }
 
-    void put_number(u32 c, u32 place, f64 value) {
-        const f32 rounded = static_cast<f32>(value);
-        std::memcpy(floats_ + place, &rounded, 4);
+    template <class T>
+    void put_number(u32 c, u32 place, T value) {
+        if (has_doubles_) plain_floats::put<f64>(floats_ + place, value);
+        else plain_floats::put<f32>(floats_ + place, value);
         seen_[c] = stamp_;
     }
+    u32 float_bytes() const { return has_doubles_ ? sizeof(f64) : sizeof(f32); }
 
-    // The same for any value; false, and nothing written, where it does not fit float32.
-    bool put_checked(u32 c, u32 place, f32 value) {
-        if (!fits_float(value)) [[unlikely]] return false;
-        std::memcpy(floats_ + place, &value, 4);
-        seen_[c] = stamp_;
+    // The same for any value; false, and nothing written, where it does not fit.
+    template <class T>
+    bool put_checked(u32 c, u32 place, T value) {
+        if (!fits_float(static_cast<f32>(value))) [[unlikely]] return false;
+        put_number(c, place, value);
         return true;
     }
 
-    // Column c and those behind it, at most `most`, as long as value_at(i, value) gives them: how many were.
-    template <class ValueAt>
+    // Column c and those behind it, at most `most`, as long as value_at(i, value) gives them: how many were. T is the
+    // type that the record has them in.
+    template <class T, class ValueAt>
     u64 put_run(i32 c, u64 most, ValueAt value_at) {
         const u64 run = c < 0 ? 0 : std::min<u64>(float_run_[static_cast<u32>(c)], most);
         if (run == 0) return 0;
-        u8 *to = floats_ + float_at_[static_cast<u32>(c)];
-        u64 i = 0;
-        for (f32 value; i < run && value_at(i, value); ++i) {
-            if (!fits_float(value)) break;
-            std::memcpy(to + 4 * i, &value, 4);
-        }
-        std::fill_n(seen_.data() + c, i, stamp_);
-        return i;
+        u8 *const to = floats_ + float_at_[static_cast<u32>(c)];
+        const u64 count = has_doubles_ ? plain_floats::put_each<f64, T>(to, run, value_at)
+                                       : plain_floats::put_each<f32, T>(to, run, value_at);
+        std::fill_n(seen_.data() + c, count, stamp_);
+        return count;
     }
 
     // The same of so many columns that are plain numbers side by side, all of which value_at(i) gives: false where one
     // does not fit, and they are to be given again one by one.
     template <class ValueAt>
     bool put_all(u32 c, u64 count, ValueAt value_at) {
-        u8 *to = floats_ + float_at_[c];
-        u32 largest = 0;
-        for (u64 i = 0; i < count; ++i) {
-            const u32 bits = std::bit_cast<u32>(static_cast<f32>(value_at(i)));
-            std::memcpy(to + 4 * i, &bits, 4);
-            largest = std::max(largest, bits & 0x7fffffffu);
-        }
-        if (largest > 0x7f7fffffu) [[unlikely]] return false;
+        u8 *const to = floats_ + float_at_[c];
+        if (!(has_doubles_ ? plain_floats::put_all<f64>(to, count, value_at)
+                           : plain_floats::put_all<f32>(to, count, value_at)))
+            return false;
         std::fill_n(seen_.data() + c, count, stamp_);
         return true;
     }
@@ -240,8 +234,6 @@ class RowWriter {
     CellRow &cell_row() { return cell_row_; }
     RowTransforms &transforms() { return transforms_; }
     void give(u32 c) { seen_[c] = stamp_; }
-    bool in_slot(u32 c) const { return slot_at_[c] != NO_FLOAT; }   // a float that is read where it lies: float_of()
-    f32 float_of(u32 c) const { return load_little<f32>(reinterpret_cast<const char *>(floats_) + slot_at_[c]); }
 
     // The cell does not fit its column; the first such cell of a row is reported.
     void wrong(u32 c, std::string_view got) {
@@ -361,10 +353,10 @@ class RowWriter {
     const PlanColumn *columns_;
     const DecodePlan::At *blocks_;
     u32 block_count_, floats_block_;
+    const bool has_doubles_;      // in that block
     std::vector<DecodePlan::Bits> constants_;
     RaggedRows ragged_;
-    std::vector<u32> slot_at_;    // of a plain float column, its bytes into the row
-    std::vector<u32> float_at_;   // the same of those that go there without their kind
+    std::vector<u32> float_at_;   // of a plain float column, its bytes into the row
     std::vector<u32> float_run_;   // how many of them lie in a row from a column on
     std::vector<u32> seen_;   // stamp of the row that gave the column last; with bit 0: that said it is missing
     std::vector<u32> features_;   // where rows without any are refused

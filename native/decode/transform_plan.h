@@ -13,7 +13,6 @@ namespace st {
 struct Reading {
     u32 column;                           // of the plan
     Holds holds;
-    bool from_slot = false;               // a plain float, stand-in and all, from where it lies
     std::optional<CellStandIn> stand_in = {};   // of a missing cell
 };
 

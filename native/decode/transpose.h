@@ -1,6 +1,6 @@
-// Columns of float32 → rows, checking that all are in range on the way: what the packed format's speed is made of.
-// rows x columns at `to` (row stride in elements) from columns[c][0..rows), any alignment; false if a value is NaN or
-// larger than LARGEST, and maybe where many are nearly so.
+// Columns of float32 → rows of float32 or float64, checking that all are in range on the way: what the packed format's
+// speed is made of. rows x columns at `to` (row stride in elements) from columns[c][0..rows), any alignment; false if a
+// value is NaN or larger than LARGEST, and maybe where many are nearly so.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -17,7 +17,8 @@ constexpr f32 LARGEST = 1e18f;   // of a number: the square of a larger one may 
 
 inline bool fits_float(f32 value) { return std::abs(value) <= LARGEST; }
 
-inline bool transpose_plain(const char *const *columns, u32 column_count, u32 rows, f32 *to, u64 stride) {
+template <class T>
+bool transpose_plain(const char *const *columns, u32 column_count, u32 rows, T *to, u64 stride) {
     bool good = true;
     for (u32 c = 0; c < column_count; ++c) {
         for (u32 r = 0; r < rows; ++r) {
@@ -49,7 +50,25 @@ struct TileColumns {
     const f32 *at(u32 column, u32 row) const { return reinterpret_cast<const f32 *>(from[column] + u64{4} * row); }
 };
 
-ST_AVX2 inline bool transpose_avx2(const char *const *columns, u32 column_count, u32 rows, f32 *to, u64 stride) {
+// A row of a tile; of one that is not whole, the lanes of the mask.
+ST_AVX2 inline void store_row(f32 *out, __m256 row, bool whole, __m256i mask) {
+    if (whole) _mm256_storeu_ps(out, row);
+    else _mm256_maskstore_ps(out, mask, row);
+}
+ST_AVX2 inline void store_row(f64 *out, __m256 row, bool whole, __m256i mask) {
+    const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(row));
+    const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(row, 1));
+    if (whole) {
+        _mm256_storeu_pd(out, low);
+        _mm256_storeu_pd(out + 4, high);
+    } else {
+        _mm256_maskstore_pd(out, _mm256_cvtepi32_epi64(_mm256_castsi256_si128(mask)), low);
+        _mm256_maskstore_pd(out + 4, _mm256_cvtepi32_epi64(_mm256_extracti128_si256(mask, 1)), high);
+    }
+}
+
+template <class T>
+ST_AVX2 bool transpose_avx2(const char *const *columns, u32 column_count, u32 rows, T *to, u64 stride) {
     const __m256 zero = _mm256_setzero_ps();
     __m256 squares[2] = {zero, zero};
     for (u32 next = 0; next < column_count; next += 8) {
@@ -76,12 +95,9 @@ ST_AVX2 inline bool transpose_avx2(const char *const *columns, u32 column_count,
                 const __m256 d = _mm256_unpacklo_ps(x[h][2], x[h][3]), e = _mm256_unpackhi_ps(x[h][2], x[h][3]);
                 const __m256 row[4] = {_mm256_shuffle_ps(a, d, 0x44), _mm256_shuffle_ps(a, d, 0xee),
                                        _mm256_shuffle_ps(b, e, 0x44), _mm256_shuffle_ps(b, e, 0xee)};
-                f32 *out = to + (r + 4 * h) * stride + c;
+                T *out = to + (r + 4 * h) * stride + c;
 #pragma GCC unroll 4
-                for (u32 k = 0; k < 4; ++k) {
-                    if (width == 8) _mm256_storeu_ps(out + k * stride, row[k]);
-                    else _mm256_maskstore_ps(out + k * stride, mask, row[k]);
-                }
+                for (u32 k = 0; k < 4; ++k) store_row(out + k * stride, row[k], width == 8, mask);
             }
         }
     }
@@ -91,7 +107,24 @@ ST_AVX2 inline bool transpose_avx2(const char *const *columns, u32 column_count,
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"   // GCC 12's own header, by way of _mm512_undefined_ps
-ST_AVX512 inline bool transpose_avx512(const char *const *columns, u32 column_count, u32 rows, f32 *to, u64 stride) {
+ST_AVX512 inline void store_row(f32 *out, __m512 row, bool whole, __mmask16 mask) {
+    if (whole) _mm512_storeu_ps(out, row);
+    else _mm512_mask_storeu_ps(out, mask, row);
+}
+ST_AVX512 inline void store_row(f64 *out, __m512 row, bool whole, __mmask16 mask) {
+    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(row));
+    const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(row, 1));
+    if (whole) {
+        _mm512_storeu_pd(out, low);
+        _mm512_storeu_pd(out + 8, high);
+    } else {
+        _mm512_mask_storeu_pd(out, static_cast<__mmask8>(mask), low);
+        _mm512_mask_storeu_pd(out + 8, static_cast<__mmask8>(mask >> 8), high);
+    }
+}
+
+template <class T>
+ST_AVX512 bool transpose_avx512(const char *const *columns, u32 column_count, u32 rows, T *to, u64 stride) {
     const __m512 zero = _mm512_setzero_ps();
     __m512 squares[2] = {zero, zero};
     for (u32 next = 0; next < column_count; next += 16) {
@@ -119,12 +152,9 @@ ST_AVX512 inline bool transpose_avx512(const char *const *columns, u32 column_co
                 const __m512 d = _mm512_unpacklo_ps(x[h][2], x[h][3]), e = _mm512_unpackhi_ps(x[h][2], x[h][3]);
                 const __m512 row[4] = {_mm512_shuffle_ps(a, d, 0x44), _mm512_shuffle_ps(a, d, 0xee),
                                        _mm512_shuffle_ps(b, e, 0x44), _mm512_shuffle_ps(b, e, 0xee)};
-                f32 *out = to + (r + 4 * h) * stride + c;
+                T *out = to + (r + 4 * h) * stride + c;
 #pragma GCC unroll 4
-                for (u32 k = 0; k < 4; ++k) {
-                    if (width == 16) _mm512_storeu_ps(out + k * stride, row[k]);
-                    else _mm512_mask_storeu_ps(out + k * stride, mask, row[k]);
-                }
+                for (u32 k = 0; k < 4; ++k) store_row(out + k * stride, row[k], width == 16, mask);
             }
         }
     }
@@ -134,8 +164,8 @@ ST_AVX512 inline bool transpose_avx512(const char *const *columns, u32 column_co
 #pragma GCC diagnostic pop
 
 // The rows behind the last whole tile.
-template <class Tiles>
-bool transpose_with(Tiles tiles, const char *const *columns, u32 column_count, u32 rows, f32 *to, u64 stride) {
+template <class T, class Tiles>
+bool transpose_with(Tiles tiles, const char *const *columns, u32 column_count, u32 rows, T *to, u64 stride) {
     const u32 whole = rows & ~7u;
     bool good = tiles(columns, column_count, whole, to, stride);
     for (u32 c = 0; c < column_count && whole < rows; ++c) {
@@ -146,12 +176,13 @@ bool transpose_with(Tiles tiles, const char *const *columns, u32 column_count, u
 }
 #endif
 
-inline bool transpose(const char *const *columns, u32 column_count, u32 rows, f32 *to, u64 stride) {
+template <class T>
+bool transpose(const char *const *columns, u32 column_count, u32 rows, T *to, u64 stride) {
 #if defined(__x86_64__)
     static const bool has_avx512 = __builtin_cpu_supports("avx512dq");
     static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (has_avx512) return transpose_with(transpose_avx512, columns, column_count, rows, to, stride);
-    if (has_avx2) return transpose_with(transpose_avx2, columns, column_count, rows, to, stride);
+    if (has_avx512) return transpose_with(transpose_avx512<T>, columns, column_count, rows, to, stride);
+    if (has_avx2) return transpose_with(transpose_avx2<T>, columns, column_count, rows, to, stride);
 #endif
     return transpose_plain(columns, column_count, rows, to, stride);
 }

@@ -13,11 +13,8 @@ class WaitingRows {
     WaitingRows(std::shared_ptr<const DecodePlan> plan, RowWriter &writer)
         : plan_(std::move(plan)), writer_(writer), transforms_(plan_->transforms.get()) {
         const std::vector<Reading> &readings = plan_->transforms->readings;
-        for (u64 k = 0; k < readings.size(); ++k) {
-            if (readings[k].from_slot) continue;
-            const u32 column = readings[k].column;
-            asked_.push_back({column, writer.in_slot(column), &transforms_.cells.columns[k], &own().columns[k]});
-        }
+        for (u64 k = 0; k < readings.size(); ++k)
+            asked_.push_back({readings[k].column, &transforms_.cells.columns[k], &own().columns[k]});
         give_all();
     }
 
@@ -51,8 +48,6 @@ class WaitingRows {
         RowBlock rows{*plan_, sink.slot, sink.rows - count_, count_, -1};
         rows.cells = &transforms_.cells;
         sink.rows -= count_;
-        for (const Asked &each : asked_)
-            if (each.in_slot) BlockTransforms::read_slot(each.column, *each.cells, rows);
         const bool none_dies = block_.run(transforms_, rows);
         if (none_dies) {
             block_.take_out(rows);
@@ -74,9 +69,8 @@ class WaitingRows {
 
   private:
     static constexpr u64 MOST_PAGES = 4;   // of letters
-    struct Asked {   // a column whose cells do not all lie in the slot
+    struct Asked {   // a column that transforms read
         u32 column;         // of the plan
-        bool in_slot;       // those that are there do
         CellColumn *cells;
         CellColumn *own;    // of the writer
     };

@@ -51,7 +51,7 @@ ST_INLINE i64 decayed_latest(i64 rows, i64 t_columns, i64 t_column, const i64 *t
 // The rows of weight above 0 and of a time of a batch, in row order. Without categories they are of one cell, without
 // numbers x is 1, with a half-life of 0 nothing is forgotten and no time is needed.
 ST_KERNEL void decayed_add(i64 rows, i64 columns, i64 column, i64 cells, i64 width, i64 x_columns, i64 x_column,
-                           i64 t_columns, i64 t_column, const i32 *categories_rc, const f32 *numbers_rx,
+                           i64 t_columns, i64 t_column, const i32 *categories_rc, const f64 *numbers_rx,
                            const i64 *times_rt, const f32 *weight_r, f64 half_life_ms, f64 *table_tk) {
     ST_ROWS(once, 1) {
         ST_FIRST_LANE {
@@ -69,7 +69,7 @@ ST_KERNEL void decayed_add(i64 rows, i64 columns, i64 column, i64 cells, i64 wid
                 }
                 table_tk[1] = larger(table_tk[1], position);
                 const i64 cell = categories_rc ? embedding_bucket(categories_rc, r, columns, column, cells - 2) : 0;
-                const f64 x = numbers_rx ? f64(numbers_rx[r * x_columns + x_column]) : 1.0;
+                const f64 x = numbers_rx ? numbers_rx[r * x_columns + x_column] : 1.0;
                 f64 term = exp((position - table_tk[0]) * decayed_ln2);
                 for (i64 k = 0; k < width; ++k, term *= x) {
                     table_tk[(1 + cell) * width + k] += term;
@@ -97,7 +97,7 @@ ST_EXPORT(decayed_value)
 
 // y_rw[r, at]: (number - mean) / deviation by the sums of x^0, x^1, x^2, cut at -clip and clip; 0 where nothing was
 // seen, only centred where numbers do not vary.
-ST_KERNEL void decayed_scale(i64 rows, i64 columns, i64 column, i64 y_width, i64 at, const f32 *numbers_rc,
+ST_KERNEL void decayed_scale(i64 rows, i64 columns, i64 column, i64 y_width, i64 at, const f64 *numbers_rc,
                              const f64 *table_tk, f64 clip, f32 *y_rw) {
     const f64 count = table_tk[3], known = count > 0 ? 1.0 : 0.0, by = count > 0 ? 1 / count : 0.0;
     const f64 mean = table_tk[4] * by, variance = table_tk[5] * by - mean * mean;

@@ -6,8 +6,11 @@
 #pragma once
 #include "base/kernel.h"
 
+template <class T>
 struct ColumnLimits {
-    f32 mean, scale, clip, low, high;
+    T mean;
+    f32 scale, clip;
+    T low, high;
 };
 
 template <class V>
@@ -24,19 +27,21 @@ ST_INLINE void moments_merge(f64 count, f64 shift, f64 linear, f64 square, f64 &
     merge_moments(count, shift + offset, larger(square - linear * offset, 0.0), to_count, to_mean, to_squares);
 }
 
-ST_INLINE bool is_cut(f32 x, ColumnLimits column) {
-    f32 z = (x - column.mean) * column.scale;
+template <class T>
+ST_INLINE bool is_cut(T x, ColumnLimits<T> column) {
+    T z = (x - column.mean) * column.scale;
     return z > column.clip || z < -column.clip;
 }
 
 // One column, with values outside its limits or without.
-ST_INLINE void moments_of_column(i64 rows, i64 columns, const f32 *x, const f32 *weight_r, ColumnLimits column,
+template <class T>
+ST_INLINE void moments_of_column(i64 rows, i64 columns, const T *x, const f32 *weight_r, ColumnLimits<T> column,
                                  ColumnMoments *share) {
     f64 shift = 0, linear = 0, square = 0, raw_shift = 0, raw_linear = 0, raw_square = 0;
     f64 count = 0, raw_count = share->count;
     for (i64 r = 0; r < rows; ++r) {
         if (!(weight_r[r] > 0)) continue;
-        f32 raw = x[r * columns], held = raw < column.low ? column.low : raw > column.high ? column.high : raw;
+        T raw = x[r * columns], held = raw < column.low ? column.low : raw > column.high ? column.high : raw;
         if (count == 0) { shift = held; raw_shift = raw; }
         count += 1;
         moments_add<f64>(held, shift, linear, square);
@@ -52,39 +57,47 @@ ST_INLINE void moments_of_column(i64 rows, i64 columns, const f32 *x, const f32 
 }
 
 #if ST_CUDA   // a thread a column
-ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, const f32 *mean_c,
-                       const f32 *scale_c, const f32 *clip_c, const f32 *low_c, const f32 *high_c, f64 *share_cm) {
+template <class T>
+ST_KERNEL void moments(i64 rows, i64 columns, const T *x_rc, const f32 *weight_r, const T *mean_c, const f32 *scale_c,
+                       const f32 *clip_c, const T *low_c, const T *high_c, f64 *share_cm) {
     ST_FOR(c, columns) {
-        moments_of_column(rows, columns, x_rc + c, weight_r, {mean_c[c], scale_c[c], clip_c[c], low_c[c], high_c[c]},
-                          reinterpret_cast<ColumnMoments *>(share_cm) + c);
+        const ColumnLimits<T> limits{mean_c[c], scale_c[c], clip_c[c], low_c[c], high_c[c]};
+        moments_of_column(rows, columns, x_rc + c, weight_r, limits, reinterpret_cast<ColumnMoments *>(share_cm) + c);
     }
 }
 #else   // columns in the lanes, and once more those that had a value outside
+template <class T>
 struct LimitArrays {
-    const f32 *mean, *scale, *clip, *low, *high;
-    ColumnLimits operator[](i64 c) const { return {mean[c], scale[c], clip[c], low[c], high[c]}; }
+    const T *mean;
+    const f32 *scale, *clip;
+    const T *low, *high;
+    ColumnLimits<T> operator[](i64 c) const { return {mean[c], scale[c], clip[c], low[c], high[c]}; }
 };
 
 // From the first row of weight above 0: `vectors` vectors of columns from column `c` on, the last of them `last` wide.
-template <int vectors>
-void moments_of_vectors(i64 rows, i64 columns, i64 c, const f32 *x_rc, int last, const f32 *weight_r,
-                        LimitArrays limits, ColumnMoments *share) {
-    typedef i32 Counts __attribute__((vector_size(4 * vector_lanes)));
-    constexpr int halves = 2 * vectors, half_lanes = vector_lanes / 2, lanes_held = vectors * vector_lanes;
-    auto width_of = [&](int v) { return v == vectors - 1 ? last : vector_lanes; };
-    Vector mean[vectors], scale[vectors], clip[vectors], low[vectors], high[vectors];
+template <int vectors, class T>
+void moments_of_vectors(i64 rows, i64 columns, i64 c, const T *x_rc, int last, const f32 *weight_r,
+                        LimitArrays<T> limits, ColumnMoments *share) {
+    typedef LanesOf<T> Lanes;
+    typedef decltype(Lanes{} < Lanes{}) Counts;
+    constexpr int each = lanes_of<T>, parts = sizeof(T) == 4 ? 2 : 1;   // of Doubles
+    constexpr int halves = parts * vectors, half_lanes = vector_lanes / 2, lanes_held = vectors * each;
+    auto width_of = [&](int v) { return v == vectors - 1 ? last : each; };
+    Lanes mean[vectors], scale[vectors], clip[vectors], low[vectors], high[vectors];
     Counts outside[vectors], cut[vectors];
     Doubles shift[halves], linear[halves], square[halves], wide[halves];
-    const f32 *x = x_rc + c;
+    const T *x = x_rc + c;
     ST_UNROLL for (int v = 0; v < vectors; ++v) {
-        i64 at = c + v * vector_lanes;
+        i64 at = c + v * each;
         mean[v] = load_lanes(limits.mean + at, width_of(v));
-        scale[v] = load_lanes(limits.scale + at, width_of(v));
-        clip[v] = load_lanes(limits.clip + at, width_of(v));
         low[v] = load_lanes(limits.low + at, width_of(v));
         high[v] = load_lanes(limits.high + at, width_of(v));
+        for (int k = 0; k < each; ++k) {
+            scale[v][k] = k < width_of(v) ? limits.scale[at + k] : 0;
+            clip[v][k] = k < width_of(v) ? limits.clip[at + k] : 0;
+        }
         outside[v] = cut[v] = Counts{};
-        to_doubles(load_lanes(x + v * vector_lanes, width_of(v)), shift + 2 * v);
+        to_doubles(load_lanes(x + v * each, width_of(v)), shift + parts * v);
     }
     ST_UNROLL for (int h = 0; h < halves; ++h) linear[h] = square[h] = Doubles{};
     i64 count = 0;
@@ -92,15 +105,15 @@ void moments_of_vectors(i64 rows, i64 columns, i64 c, const f32 *x_rc, int last,
         if (!(weight_r[r] > 0)) continue;
         ++count;
         ST_UNROLL for (int v = 0; v < vectors; ++v) {
-            Vector value = load_lanes(x + v * vector_lanes, width_of(v)), z = (value - mean[v]) * scale[v];
+            Lanes value = load_lanes(x + v * each, width_of(v)), z = (value - mean[v]) * scale[v];
             outside[v] |= (value < low[v]) | (value > high[v]);
             cut[v] -= (z > clip[v]) | (z < -clip[v]);
-            to_doubles(value, wide + 2 * v);
+            to_doubles(value, wide + parts * v);
         }
         ST_UNROLL for (int h = 0; h < halves; ++h) moments_add(wide[h], shift[h], linear[h], square[h]);
     }
     f64 shifts[lanes_held], linears[lanes_held], squares[lanes_held];
-    i32 far[lanes_held], cuts[lanes_held];
+    decltype(Counts{}[0] + 0) far[lanes_held], cuts[lanes_held];
     ST_UNROLL for (int h = 0; h < halves; ++h) {
         store(shifts + h * half_lanes, shift[h]);
         store(linears + h * half_lanes, linear[h]);
@@ -108,7 +121,7 @@ void moments_of_vectors(i64 rows, i64 columns, i64 c, const f32 *x_rc, int last,
     }
     __builtin_memcpy(far, outside, sizeof far);
     __builtin_memcpy(cuts, cut, sizeof cuts);
-    int width = (vectors - 1) * vector_lanes + last;
+    int width = (vectors - 1) * each + last;
     for (int k = 0; k < width; ++k) {
         ColumnMoments *to = share + c + k;
         if (far[k]) {
@@ -119,24 +132,26 @@ void moments_of_vectors(i64 rows, i64 columns, i64 c, const f32 *x_rc, int last,
         moments_merge(static_cast<f64>(count), shifts[k], linears[k], squares[k], raw_count, to->raw_mean,
                       to->raw_squares);
         moments_merge(static_cast<f64>(count), shifts[k], linears[k], squares[k], to->count, to->mean, to->squares);
-        to->clipped += cuts[k];
+        to->clipped += f64(cuts[k]);
     }
 }
 
-ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, const f32 *mean_c,
-                       const f32 *scale_c, const f32 *clip_c, const f32 *low_c, const f32 *high_c, f64 *share_cm) {
+template <class T>
+ST_KERNEL void moments(i64 rows, i64 columns, const T *x_rc, const f32 *weight_r, const T *mean_c, const f32 *scale_c,
+                       const f32 *clip_c, const T *low_c, const T *high_c, f64 *share_cm) {
     i64 first = 0;
     while (first < rows && !(weight_r[first] > 0)) ++first;
     if (first == rows) return;
     x_rc += first * columns;
     weight_r += first;
     rows -= first;
-    LimitArrays limits{mean_c, scale_c, clip_c, low_c, high_c};
+    LimitArrays<T> limits{mean_c, scale_c, clip_c, low_c, high_c};
     ColumnMoments *share = reinterpret_cast<ColumnMoments *>(share_cm);
-    for (i64 c = 0; c < columns; c += 2 * vector_lanes) {
+    constexpr int each = lanes_of<T>;
+    for (i64 c = 0; c < columns; c += 2 * each) {
         i64 left = columns - c;
-        if (left > vector_lanes) {
-            int last = static_cast<int>(smaller<i64>(left - vector_lanes, vector_lanes));
+        if (left > each) {
+            int last = static_cast<int>(smaller<i64>(left - each, each));
             moments_of_vectors<2>(rows, columns, c, x_rc, last, weight_r, limits, share);
         } else {
             moments_of_vectors<1>(rows, columns, c, x_rc, static_cast<int>(left), weight_r, limits, share);
@@ -144,4 +159,4 @@ ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight
     }
 }
 #endif
-ST_EXPORT(moments)
+ST_EXPORT(moments, float, double)

@@ -4,7 +4,7 @@
 #include "base/kernel.h"
 
 // The rows of weight above 0 of a batch, added.
-ST_KERNEL void sketch_add(i64 rows, i64 columns, i64 column, i64, const f32 *numbers_rc, const f32 *weight_r,
+ST_KERNEL void sketch_add(i64 rows, i64 columns, i64 column, i64, const f64 *numbers_rc, const f32 *weight_r,
                           f64 *sketch_s) {
     auto cell_of = [&](i64 r) { return sketch_cell(numbers_rc[r * columns + column]); };
 #if ST_CUDA   // the first row of a cell adds all of them
@@ -36,7 +36,7 @@ ST_KERNEL void sketch_add(i64 rows, i64 columns, i64 column, i64, const f32 *num
 ST_EXPORT(sketch_add)
 
 // index_r[r]: how many of the edges are at most the number of row r; 0 where none was seen.
-ST_KERNEL void sketch_bin(i64 rows, i64 columns, i64 column, i64 width, const f32 *numbers_rc, const f64 *sketch_s,
+ST_KERNEL void sketch_bin(i64 rows, i64 columns, i64 column, i64 width, const f64 *numbers_rc, const f64 *sketch_s,
                           i32 *index_r) {
     const f64 *edges = sketch_s + sketch_cells + 1;
     const i64 count = sketch_s[sketch_cells] > 0 ? width - sketch_cells - 1 : 0;
@@ -55,7 +55,7 @@ ST_EXPORT(sketch_bin)
 
 // y_rw[r, at]: (number - median) / (third quartile - first), cut at -clip and clip, of three edges; where half of the
 // numbers are the same, the distance from the median alone; 0 where none was seen.
-ST_KERNEL void sketch_scale(i64 rows, i64 columns, i64 column, i64, i64 y_width, i64 at, const f32 *numbers_rc,
+ST_KERNEL void sketch_scale(i64 rows, i64 columns, i64 column, i64, i64 y_width, i64 at, const f64 *numbers_rc,
                             const f64 *sketch_s, f64 clip, f32 *y_rw) {
     const f64 *edges = sketch_s + sketch_cells + 1;
     const f64 spread = edges[2] - edges[0], known = sketch_s[sketch_cells] > 0 ? 1.0 : 0.0;

@@ -3,16 +3,17 @@
 #pragma once
 #include "base/kernel.h"
 
-ST_KERNEL void standardize(i64 rows, i64 columns, i64 width, i64 at, const f32 *numbers_rc,
-                           const f32 *mean_c, const f32 *scale_c, const f32 *clip_c, f32 *x_rw) {
+template <class T>
+ST_KERNEL void standardize(i64 rows, i64 columns, i64 width, i64 at, const T *numbers_rc,
+                           const T *mean_c, const f32 *scale_c, const f32 *clip_c, f32 *x_rw) {
     ST_ROWS(r, rows) {
-        const f32 *from = numbers_rc + r * columns;
+        const T *from = numbers_rc + r * columns;
         f32 *to = x_rw + r * width + at;
         ST_LANES(c, columns) {
-            f32 z = (from[c] - mean_c[c]) * scale_c[c], clip = clip_c[c];
+            T z = (from[c] - mean_c[c]) * scale_c[c], clip = clip_c[c];
             z = z > clip ? clip : z;
-            to[c] = z < -clip ? -clip : z;
+            to[c] = static_cast<f32>(z < -clip ? -clip : z);
         }
     }
 }
-ST_EXPORT(standardize)
+ST_EXPORT(standardize, float, double)

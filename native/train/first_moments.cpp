@@ -59,9 +59,19 @@ void begin_column(ColumnMoments &column, const std::vector<f64> &values) {
 const Block &described(const SlotLayout &slot_layout, const std::string &name) {
     std::string wanted = name.substr(name.find('.') + 1);
     const Block *block = slot_layout.find(wanted.c_str());
-    if (!block || block->dtype != Dtype::f32)
-        mistake("moments " + name, "a float32 block " + wanted + " in a slot", "none");
+    if (!block || (block->dtype != Dtype::f32 && block->dtype != Dtype::f64))
+        mistake("moments " + name, "a block " + wanted + " of floats in a slot", "none");
     return *block;
+}
+
+// A column's values in the rows of a slot that count, behind those of other slots.
+template <class T>
+void add_values(const u8 *slot, const Block &block, const Block &weights, u32 column, std::vector<f64> &values) {
+    const T *x = reinterpret_cast<const T *>(slot + block.offset) + column;
+    const f32 *weight = reinterpret_cast<const f32 *>(slot + weights.offset);
+    for (u32 r = 0; r < reinterpret_cast<const SlotHeader *>(slot)->rows; ++r)
+        if (weight[r] > 0 && !std::isnan(x[u64{r} * block.width]))   // a label that is missing
+            values.push_back(x[u64{r} * block.width]);
 }
 
 }  // namespace
@@ -77,13 +87,9 @@ void first_moments(const StateLayout &layout, const SlotLayout &slot_layout, con
         std::vector<f64> values;   // of one column: what the pass needs does not grow with the columns
         for (u32 c = 0; c < block.width; ++c) {
             values.clear();
-            for (const u8 *slot : slots) {
-                const f32 *x = reinterpret_cast<const f32 *>(slot + block.offset) + c;
-                const f32 *weight = reinterpret_cast<const f32 *>(slot + weights->offset);
-                for (u32 r = 0; r < reinterpret_cast<const SlotHeader *>(slot)->rows; ++r)
-                    if (weight[r] > 0 && !std::isnan(x[u64{r} * block.width]))   // a label that is missing
-                        values.push_back(x[u64{r} * block.width]);
-            }
+            for (const u8 *slot : slots)
+                if (block.dtype == Dtype::f64) add_values<f64>(slot, block, *weights, c, values);
+                else add_values<f32>(slot, block, *weights, c, values);
             if (!values.empty()) begin_column(columns[c], values);
         }
     }

@@ -47,10 +47,6 @@ class Program:
     numbers: list[float] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
-    def asks(self) -> frozenset[str]:
-        """The columns of which it asks whether the record gave a cell."""
-        return frozenset(self.columns[each.first] for each in self.operations if each.code == "given")
-
 
 def _tree(text: str) -> ast.expr:
     if len(text) > MOST_LETTERS:

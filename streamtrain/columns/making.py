@@ -62,11 +62,6 @@ class Making:
     def reads(self) -> list[str]:
         return [source.name for source in self.use.sources]
 
-    @property
-    def asks(self) -> frozenset[str]:
-        """The columns of which it asks whether the record gave a cell."""
-        return frozenset(self.entry.asks(self.use))
-
 
 class MakingError(ValueError):
     """What is wrong with a transform: problems, each beginning with its setting's name where it is one's."""

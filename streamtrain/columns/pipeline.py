@@ -51,7 +51,6 @@ class Pipeline:
         if self._leaves_out and self._event is not None:
             read.add(self._event)
         self.readings = [name for name, _ in columns if name in read]
-        self._asked = {name for one in self.steps for name in one.asks}
 
     def _compiled(self, columns: Columns, transforms: Sequence[tuple[str, Table]]) -> list[Making]:
         self._before = sources(columns)
@@ -93,16 +92,9 @@ class Pipeline:
             self.problems.append(f"records.where: {error}")
             return None
 
-    def cell(self, name: str) -> int | None:
-        """The column of cells that a column of the record goes into; None: none, or by way of the slot."""
-        if name not in self.readings or self._is_from_slot(name):
-            return None
-        return self.readings.index(name)
-
-    def _is_from_slot(self, name: str) -> bool:
-        """Whether transforms read it as the float32 that lies in the slot, where nothing tells that it was missing."""
-        column = self._columns[name]
-        return column.entry.block == "numbers" and name not in self._asked and column.around is None
+    def cell(self, name: str) -> dict[str, int]:
+        """The native option `cell` of a column of the record, where transforms read it: its column of cells."""
+        return {"cell": self.readings.index(name)} if name in self.readings else {}
 
     def native(self, made_from: int) -> dict[str, Any] | None:
         """As _native.DecodePlan takes it; None: there are none. `made_from`: the plan's column of the first made."""
@@ -129,7 +121,7 @@ class Pipeline:
     def _reading(self, name: str, number: int) -> dict[str, Any]:
         column = self._columns[name]
         kind = column.entry
-        told = {"column": number, "holds": kind.holds(column), "from_slot": self._is_from_slot(name)}
+        told = {"column": number, "holds": kind.holds(column)}
         return {**told, "stand_in": kind.read_stand_in(column, self._loss_of(name))} if column.has_stand_in else told
 
     def _step(self, one: Making, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:

@@ -54,9 +54,9 @@ class LeftOut(NamedTuple):
 
 
 class Rows(dict[str, Cells]):
-    """Columns by name: float32 of numbers and labels [rows], of vectors [rows, size]; int32 buckets of categories and
-    class labels; Lists. Of a sparse column its numbers too, as `name.scale`. Of a transform with state what the state
-    is asked for: a row of its table."""
+    """Columns by name: float32 of numbers (float64 where one of them is standardised) and labels [rows], of vectors
+    [rows, size]; int32 buckets of categories and class labels; Lists. Of a sparse column its numbers too, as
+    `name.scale`. Of a transform with state what the state is asked for: a row of its table."""
 
     def __init__(self, columns: dict[str, Cells], count: int, left_out: list[LeftOut], filtered: int) -> None:
         super().__init__(columns)

@@ -20,16 +20,16 @@ from streamtrain.columns.around import FROM
 from streamtrain.columns.column import INPUT, LABEL, Column, told
 from streamtrain.columns.kinds import FEATURE, kinds, roles
 from streamtrain.columns.kinds.kind import KEEP, SKIP, SKIP_HEAD, Block
+from streamtrain.columns.kinds.number import exact_numbers
 from streamtrain.columns.labels import Labels
 from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, expanded
 from streamtrain.columns.missing_words import native_words
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
 from streamtrain.columns.pipeline import Pipeline
-from streamtrain.compute import initializers, losses, stateful
-from streamtrain.compute.held import BLOCKS
+from streamtrain.compute import losses, stateful
+from streamtrain.compute.held import BLOCKS, described
 from streamtrain.compute.losses import LabelKind
-from streamtrain.compute.stateful.transform import Held
 from streamtrain.errors import UserMistake
 
 
@@ -203,6 +203,11 @@ class Schema:
         """Bits and seed of the hash that a record may hold in the place of its texts; None where those are read."""
         return None if name in self._pipeline.read_ever else column.entry.hashing(name, column)
 
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """The numbers that records must not round to float32: slots hold them as doubles, or transforms read them."""
+        return exact_numbers(self.of_kind("number"), self._pipeline.read_ever)
+
     @property
     def decoded_names(self) -> frozenset[str]:
         return frozenset(name for name, column in self.columns if self.is_decoded(name, column))
@@ -216,9 +221,8 @@ class Schema:
     @cached_property
     def lists(self) -> dict[str, int]:
         """The columns whose cells are lists, and how deep."""
-        deep = {"list": 1, "pairs": 2}
         forms = {name: column.entry.cells(column) for name, column in self.every}
-        return {name: deep[form] for name, form in forms.items() if form != "value"}
+        return {name: 1 + (form == "pairs") for name, form in forms.items() if form != "value"}
 
     @property
     def reads_around(self) -> bool:
@@ -271,7 +275,7 @@ class Schema:
             vectors += given.pop("vectors", [])
             inputs |= given
         own = [column.entry.held(name, column) for name, column in self.columns if column.role != INPUT]
-        held = [_told(each) for each in [*own, *(made.held for made in self.held)] if each is not None]
+        held = [described(each) for each in [*own, *(made.held for made in self.held)] if each is not None]
         several = {"vectors": vectors, "bags": bags, "held": held}
         return inputs | {what: told for what, told in several.items() if told}
 
@@ -363,8 +367,7 @@ class Schema:
         options = kind.native_options(column, loss) | native_words(column, self.missing_words)
         if missing in ("value", SKIP_HEAD):
             options["missing_value"] = kind.stand_in(column, loss)
-        if (cell := self._pipeline.cell(name)) is not None:
-            options["cell"] = cell
+        options |= ({"exact": True} if name in self.exact else {}) | self._pipeline.cell(name)
         blocks = self.labelled.places(name, column)
         return {"name": name, "kind": _stem(kind), "missing": missing, "blocks": blocks, "options": options, **where}
 
@@ -388,13 +391,5 @@ class Schema:
         return {"name": name, "is_made": True, **told}
 
 
-def _told(held: Held) -> dict[str, Any]:
-    """As the engine takes it."""
-    settings = {name: list(each) if isinstance(each, tuple) else each for name, each in held.settings.items()}
-    return {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed,
-            **initializers.told(held.init), "settings": settings}  # fmt: skip
-
-
 def _stem(kind: Any) -> str:
     return next(stem for stem, each in kinds().items() if each is kind)
-

@@ -35,8 +35,8 @@ class SeenRows:
         return Rows(found, rows.count, rows.left_out, rows.filtered)
 
     def _part(self, part: Part) -> Part:
-        """Whatever a transform with state reads, it makes a number or an index."""
-        if part.name in self._seen.made:
+        """Whatever a transform with state reads, it makes a number or an index; what is standardised is float32."""
+        if part.name in self._seen.made or (part.block.name, part.first) in self._seen.places:
             return part._replace(holds=np.dtype(np.float32))
         return part._replace(holds=np.dtype(np.int32)) if part.name in self._seen.indexes else part
 

@@ -50,7 +50,7 @@ SAMPLE: dict[str, tuple[list[Any], Any]] = {
     "walk": ([("walk", "sit")[at % 2] for at in ROWS], {**CATEGORY, "missing": ""}),
     "ticket type": ([f"x{at % 2}" for at in ROWS], {**CATEGORY, "missing": ""}),
     "phone": ([1_700_000_000 + at * 997 % 31 for at in range(41)],
-              "whole numbers above 16,777,216, which float32 rounds; nearly every row has its own"),
+              "whole numbers above 16,777,216, and nearly every row has its own: ids"),
     "zip": ([f"{1007 + at % 9:05}" for at in range(41)], {**CATEGORY, "vocabulary": {"capacity": 32}, "embed": 3}),
     "row": (list(range(5, 46)), "counts the rows"),
     "user_id": ([at * 7919 % 1009 for at in range(41)], "a row's id"),

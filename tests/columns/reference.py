@@ -31,6 +31,7 @@ from streamtrain.columns.paths import Path, place
 from streamtrain.columns.pipeline import stand_in
 from streamtrain.columns.rows import holds_columns
 from streamtrain.columns.schema import Schema
+from streamtrain.compute.spec import DTYPES
 
 
 @dataclass
@@ -122,7 +123,7 @@ class _Facts:
         self.place = {name: place(schema.paths[name]) if name in schema.paths else f".{name}" for name in decoded}
         self.by_order = {name: f".{name}" for name in decoded}  # of texts in their order, which stand nowhere else
         self.missing = [schema.missing(column) for _, column in schema.every]
-        self.blocks = [block[0] for block in schema.block_specs()]
+        self.blocks = {block.name: DTYPES[block.dtype] for block in schema.block_specs()}
 
 
 _known: dict[int, _Facts] = {}  # by the id of the schema, which they keep
@@ -369,7 +370,8 @@ class _Reader:
                 self.out.newest_event_time_ms = max(self.out.newest_event_time_ms, value)
         row["weight"] = row["weight"] or [np.float32(1)]
         for name, cells in row.items():
-            self.out.blocks[name].append(cells)
+            rounded = self.facts.blocks[name] is np.float32
+            self.out.blocks[name].append([np.float32(cell) for cell in cells] if rounded else cells)
         self.out.rows += 1
         self.out.trained += 1
 

@@ -147,7 +147,7 @@ def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
     assert rich.block_specs() == [
         Block("categories", "i32", 2),
         Block("label", "i32", 1),
-        Block("numbers", "f32", 3),
+        Block("numbers", "f64", 3),
         Block("weight", "f32", 1),
     ]
     assert rich.engine_inputs() == {

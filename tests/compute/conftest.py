@@ -18,6 +18,7 @@ from streamtrain.compute.backends._device import Device
 from streamtrain.compute.bound import bound
 from streamtrain.compute.builder import TRAINING
 from streamtrain.compute.held import BLOCKS, feeds
+from streamtrain.compute.input import dtype_of
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
@@ -75,7 +76,7 @@ class Rig:
         self.model = Model(spec, network)
         self.rows, self.rng = rows, np.random.default_rng(seed)
         shape = self.model.parsed.input
-        blocks = [(name, "f32", len(columns)) for name, columns in shape.blocks.items()]
+        blocks = [(name, dtype_of(name, columns), len(columns)) for name, columns in shape.blocks.items()]
         blocks += [("categories", "i32", len(shape.categories))] if shape.categories else []
         reads = [each for held in shape.held for each in feeds(held)]
         blocks += [(*BLOCKS[kind], reads.count(kind)) for kind in BLOCKS if kind in reads]

@@ -322,16 +322,16 @@ HIDDEN = {"dense": 8, "activation": "relu"}
 LATE, DELAY = ("late", "binary_cross_entropy", {"partial": True}), ("delay", "huber", {"weight": 0.3, "partial": True})
 # SHA-256 of state, share and predictions after three steps of each loss alone, before there were heads
 ALONE = {
-    "binary_cross_entropy": "6ba1ec5b23d9606f",
-    "focal": "fbbfc0190da90bec",
-    "hinge": "0cec309f9cb1f14b",
-    "huber": "d8fabecc57cdec6b",
-    "log_cosh": "9a5a089e8dc03372",
-    "mean_absolute_error": "6d86bb6c83a75516",
-    "mean_squared_error": "ad0619f22a36eab3",
-    "poisson": "4c2cae4eb0c46713",
-    "quantile": "2ebbb88d9a26ba41",
-    "softmax_cross_entropy": "25c98df3e3bf2231",
+    "binary_cross_entropy": "6f46d4838c68bc58",
+    "focal": "551a96eee423ccca",
+    "hinge": "75d5f13801c62fee",
+    "huber": "eac2363e535f642f",
+    "log_cosh": "713fb423a5107a0b",
+    "mean_absolute_error": "7a49e271db92b1ab",
+    "mean_squared_error": "86fb07d22b4579d8",
+    "poisson": "4de795c514bf56e0",
+    "quantile": "35ce93dffed2e78f",
+    "softmax_cross_entropy": "c88ee2b1693edd06",
 }
 
 

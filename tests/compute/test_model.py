@@ -267,11 +267,11 @@ def test_a_plan_that_only_predicts_needs_no_label_weight_or_share(rig: Any, spec
     rigged = rig(spec(layers=[HIDDEN], standardize=True))
     expected = rigged.plan()
     expected.predict(rigged.address)
-    layout = _native.SlotLayout.make(64, 1, [("numbers", "f32", 5)])
+    layout = _native.SlotLayout.make(64, 1, [("numbers", "f64", 5)])
     slot = aligned(layout.slot_bytes)
     set_rows(slot, 50)
     offset = layout.blocks[0].offset
-    slot[offset : offset + 64 * 20].view(np.float32)[:] = rigged.blocks["numbers"].reshape(-1)
+    slot[offset : offset + 64 * 40].view(np.float64)[:] = rigged.blocks["numbers"].reshape(-1)
     plan = rigged.model.compile("cpu", layout, rigged.state, rigged.base, phases=PREDICTING)
     plan.predict(int(slot.ctypes.data))
     np.testing.assert_array_equal(plan.output()[:50], expected.output()[:50])

@@ -379,7 +379,7 @@ def program(moments: np.ndarray, slots: _native.SlotLayout) -> Program:
     """standardize_scale with its uint8 operand in the slot; the scales are the output."""
     flags = Ref("slot", "flags", "u8", (1, WIDTH))
     parts = [Ref("work", name, "f32", (1, WIDTH)) for name in PARTS]
-    call = Call("standardize_scale", "", (WIDTH, Ref("constant", "moments", "f64", moments.shape), flags, *parts))
+    call = Call("standardize_scale", "float", (WIDTH, Ref("constant", "moments", "f64", moments.shape), flags, *parts))
     size = moments.nbytes + -moments.nbytes % 64
     offsets = {("constant", "moments"): 0, **{("work", name): size + 192 * at for at, name in enumerate(PARTS)}}
     offsets |= _slot_offsets(slots, {"predict": [call]})

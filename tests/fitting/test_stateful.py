@@ -125,7 +125,7 @@ def test_decayed_state_goes_by_event_time_however_many_workers() -> None:
             table, name = statistics[block], block.partition(".")[2]
             assert table[0, 1] == pytest.approx(newest / half_life_s + 1, rel=1e-15)
             sums = table[1:] * 2.0 ** (table[0, 0] - table[0, 1])
-            kept, a = 2.0 ** ((given["at"] - newest) / half_life_s), given["a"].astype(np.float32).astype(float)
+            kept, a = 2.0 ** ((given["at"] - newest) / half_life_s), given["a"]
             if name == "away":
                 np.testing.assert_allclose(sums[0], [(kept * a**k).sum() for k in range(3)], rtol=1e-8)
                 continue

@@ -25,7 +25,7 @@ WORDS = ["red", "green", "blue", "old", "new", "large", "small"]
 def made(rows: int, classes: int = 4, seed: int = 5) -> tuple[dict[str, Any], dict[str, Any]]:
     """A job of numbers and texts, its rows, whose classes depend on both, and some weights."""
     rng = np.random.default_rng(seed)
-    x = rng.normal(3, 2, (rows, 5)).astype(np.float32)
+    x = rng.normal(3, 2, (rows, 5))
     texts = [rng.choice(WORDS, rng.integers(0, 6)) for _ in range(rows)]
     words = np.array([[word in text for word in WORDS] for text in texts])
     z = (x - 3) @ rng.normal(size=(5, classes)) / 2 + words @ rng.normal(size=(len(WORDS), classes))

@@ -44,7 +44,7 @@ class ArenaRun:
         self.model, self.backend = Model(spec), backend
         self.workers = workers
         self.frequency = frequency
-        blocks = [("numbers", "f32", 4), ("label", "f32", 1), ("weight", "f32", 1)]
+        blocks = [("numbers", "f64", 4), ("label", "f32", 1), ("weight", "f32", 1)]
         self.slots = slots or _native.SlotLayout.make(ROWS, 8, blocks)
         self.arena = _native.Arena.create(
             workers=workers, averaging_frequency=frequency, slot_count=2 * workers * frequency + more_slots,
@@ -76,7 +76,7 @@ class ArenaRun:
             slot = view(self.arena.slot_address(self.next_slot + index), self.slots.slot_bytes)
             slot[offsets["numbers"] :] = 0
             rows = len(labels)
-            slot[offsets["numbers"] :][: rows * 16].view(np.float32)[:] = numbers.astype(np.float32).reshape(-1)
+            slot[offsets["numbers"] :][: rows * 32].view(np.float64)[:] = numbers.reshape(-1)
             slot[offsets["label"] :][: rows * 4].view(np.float32)[:] = labels
             slot[offsets["weight"] :][: rows * 4].view(np.float32)[:] = 1
             if index in rejected:

@@ -182,8 +182,7 @@ class AvroDecoder final : public ShapedDecoder {
             case AvroCode::f64: return reals<f64>(op, p);
             case AvroCode::whole:
                 if (!(p = bytes_.number(p, value))) return nullptr;
-                if (const f32 rounded = static_cast<f32>(static_cast<f64>(value));
-                    op.place == NO_FLOAT || !writer_.put_checked(column, op.place, rounded))
+                if (op.place == NO_FLOAT || !writer_.put_checked(column, op.place, static_cast<f64>(value)))
                     writer_.integer(column, magnitude(value), value < 0);
                 return p;
             case AvroCode::text:
@@ -317,8 +316,8 @@ class AvroDecoder final : public ShapedDecoder {
         const u64 count = std::min<u64>(op.count, bytes_.left(p) / sizeof(T));
         u64 i = 0;
         if (op.place != NO_FLOAT)
-            i = writer_.put_run(op.column, count, [p](u64 at, f32 &value) {
-                value = static_cast<f32>(load_little<T>(p + at * sizeof(T)));
+            i = writer_.put_run<T>(op.column, count, [p](u64 at, T &value) {
+                value = load_little<T>(p + at * sizeof(T));
                 return true;
             });
         for (; i < count; ++i) 

@@ -160,9 +160,10 @@ class MsgpackDecoder final : public ShapedDecoder {
         if (place == NO_FLOAT || (tag & 0xfe) != 0xca) return false;
         const u32 size = tag == 0xca ? 5 : 9;
         if (p + size > msgpack_.end()) return false;
-        const f32 value = tag == 0xca ? std::bit_cast<f32>(load_big<u32>(p + 1))
-                                      : static_cast<f32>(std::bit_cast<f64>(load_big<u64>(p + 1)));
-        if (!writer_.put_checked(static_cast<u32>(column), place, value)) return false;
+        const u32 c = static_cast<u32>(column);
+        if (!(tag == 0xca ? writer_.put_checked(c, place, std::bit_cast<f32>(load_big<u32>(p + 1)))
+                          : writer_.put_checked(c, place, std::bit_cast<f64>(load_big<u64>(p + 1)))))
+            return false;
         p += size;
         return true;
     }
@@ -171,12 +172,12 @@ class MsgpackDecoder final : public ShapedDecoder {
     u64 read_run(const char *&p, i32 column, u64 cells) {
         constexpr u64 size = 5;   // a tag and four bytes
         const char *const first = p;
-        const u64 run = writer_.put_run(column, std::min<u64>(cells, static_cast<u64>(msgpack_.end() - p) / size),
-                                        [first](u64 i, f32 &value) {
-                                            const char *const cell = first + i * size;
-                                            value = std::bit_cast<f32>(load_big<u32>(cell + 1));
-                                            return static_cast<u8>(*cell) == 0xca;
-                                        });
+        const u64 most = std::min<u64>(cells, static_cast<u64>(msgpack_.end() - p) / size);
+        const u64 run = writer_.put_run<f32>(column, most, [first](u64 i, f32 &value) {
+            const char *const cell = first + i * size;
+            value = std::bit_cast<f32>(load_big<u32>(cell + 1));
+            return static_cast<u8>(*cell) == 0xca;
+        });
         p += run * size;
         return run;
     }

@@ -217,7 +217,7 @@ class ProtobufDecoder final : public ShapedDecoder {
             const ProtoRun &run = now_->program.runs[steps->run_at];
             if (run.matches(p, end)) [[likely]] {
                 const auto value_at = [from = p, places = run.places.data()](u64 i) {
-                    return static_cast<f32>(load_little<T>(from + places[i]));
+                    return load_little<T>(from + places[i]);
                 };
                 if (writer_.put_all(static_cast<u32>(steps->column), steps->run, value_at)) [[likely]] {
                     p += run.bytes;
@@ -227,11 +227,11 @@ class ProtobufDecoder final : public ShapedDecoder {
         }
         const char *at = p, *behind = p;
         u64 asked = 0;
-        const u64 read = writer_.put_run(steps->column, steps->run, [&](u64 i, f32 &value) {
+        const u64 read = writer_.put_run<T>(steps->column, steps->run, [&](u64 i, T &value) {
             const ProtoTag &tag = steps[i].tag;
             if (static_cast<u64>(end - behind) < sizeof(T) + tag.bytes || !tag.matches(behind)) return false;
             at = behind;
-            value = static_cast<f32>(load_little<T>(at + tag.bytes));
+            value = load_little<T>(at + tag.bytes);
             behind = at + tag.bytes + sizeof(T);
             ++asked;
             return true;
@@ -339,7 +339,7 @@ class ProtobufDecoder final : public ShapedDecoder {
         put_integer(step, column, static_cast<f64>(value), value, false);
     }
     void put_integer(const Step &step, u32 column, f64 value, u64 magnitude, bool negative) {
-        if (step.place == NO_FLOAT || !writer_.put_checked(column, step.place, static_cast<f32>(value)))
+        if (step.place == NO_FLOAT || !writer_.put_checked(column, step.place, value))
             writer_.integer(column, magnitude, negative);
     }
     void put_whole(const Step &step, u32 column, i64 value) {

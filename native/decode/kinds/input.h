@@ -23,16 +23,7 @@ class InputNumber final : public NumberKind {
         return type <= CellType::boolean || (holds_texts(type) && parses_);
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
-        f64 *to = cell_.numbers(rows);
-        bool good = true;
-        if (span.type == CellType::boolean) {
-            for (u32 i = 0; i < rows.count; ++i) to[i] = static_cast<u8>(span.data[row + i]), good &= to[i] <= 1;
-            return good;
-        }
-        return span.each_number(row, rows.count, [&](u32 i, auto value) {
-            to[i] = static_cast<f64>(value);
-            good &= number_or_none(to[i]) == to[i];
-        }) && good;
+        return cell_.put_span(span, row, rows, [](f64 value) { return number_or_none(value) == value; });
     }
     bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
         f64 *to = cell_.numbers(rows);

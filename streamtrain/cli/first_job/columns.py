@@ -129,7 +129,7 @@ def _number(sample: Sample, column: SampledColumn, labels: Sequence[SampledColum
         other = f"{{ {number.settings} }}"
         distinct, rows = len(column.distinct), len(column.values)
         if column.too_large and distinct * REPEATS > rows:
-            why = "whole numbers above 16,777,216, which float32 rounds; nearly every row has its own"
+            why = "whole numbers above 16,777,216, and nearly every row has its own: ids"
             return Decision(column.name, reason=why)
         if column.too_large:
             return _category(sample, column, "whole numbers above 16,777,216 that repeat: ids")

@@ -61,12 +61,13 @@ _FIXED = {
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     """One row as a map, nested by the columns' paths, more as a map of arrays by name.
 
-    A number is float32 where that is exact or its column a number anyway. `columns`: arrays or lists of one length.
+    A number is float32 where that is exact, or its column's cells are float32 anyway. `columns`: arrays or lists of
+    one length.
     """
     cells = plain_columns(columns)
     single = all(len(column) == 1 for column in cells.values())
     given: Any = nested({name: column[0] for name, column in cells.items()}, schema.paths) if single else cells
-    floats = [name for name in schema.numbers if name in cells]
+    floats = [name for name in schema.numbers if name in cells and name not in schema.exact]
     exact = all(
         float(np.float32(cell)) == cell
         for name in cells if name not in floats for cell in cells[name] if type(cell) is float

@@ -106,7 +106,7 @@ def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bo
         return _hashes(name, column, array, mask, *hashing)
     if array.dtype.kind == "U":
         return _texts(array, mask)
-    array = _narrowed(name, column, array)
+    array = _narrowed(name, column, array, name in schema.exact)
     kind = "bool" if array.dtype.kind == "b" else array.dtype.str[1:]
     return Made(kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask))
 
@@ -158,8 +158,8 @@ def _bits(mask: Array | None) -> bytes:
     return b"" if mask is None or not mask.any() else np.packbits(mask, bitorder="little").tobytes()
 
 
-def _narrowed(name: str, column: Column, array: Array) -> Array:
-    """Numbers as float32, which they become anyway; bytes stay bytes."""
+def _narrowed(name: str, column: Column, array: Array, is_exact: bool) -> Array:
+    """Numbers as float32, which they become anyway; of exact ones where that changes none. Bytes stay bytes."""
     if array.dtype.kind not in "fiub" or array.ndim != 1 or array.dtype.itemsize > 8:
         raise UserMistake(
             f"packed: {name}: expected one number, text or boolean a row, got {array.dtype} {array.shape}"
@@ -171,7 +171,11 @@ def _narrowed(name: str, column: Column, array: Array) -> Array:
     if array.dtype.itemsize == 1 or array.dtype == np.float32:
         return array
     with np.errstate(over="ignore", under="ignore"):  # becomes infinite, which the decoder answers
-        narrow = array.astype(np.float64, copy=False).astype(np.float32)
+        wide = array.astype(np.float64, copy=False)
+        narrow = wide.astype(np.float32)
+    if is_exact:
+        is_whole = array.dtype.kind in "iu" and (array <= 1 << 62).all()
+        return narrow if (narrow == wide).all() else array.astype(np.int64) if is_whole else wide
     return array if ((narrow == 0) != (array == 0)).any() else narrow  # a small one below 0 may be no weight
 
 

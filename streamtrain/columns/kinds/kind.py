@@ -179,7 +179,8 @@ class Kind(Generic[S]):
         return False
 
     def is_float(self, column: S) -> bool:
-        """Whether its cells become float32 in the slot anyway, so that a record may hold them so."""
+        """Whether its cells are floats in the slot, so that a record may hold them as float32: not those of
+        Schema.exact."""
         return False
 
     def takes_text(self, column: S) -> bool:

@@ -1,23 +1,26 @@
-"""A number to learn from: a float32 in the slot, side by side with the other numbers."""
+"""A number to learn from, side by side with the other numbers in the slot."""
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from streamtrain.columns.kinds.cell import Cell, float32
 from streamtrain.columns.kinds.kind import Block, Named
 from streamtrain.columns.kinds.parsed import NumberKind, number_of
 from streamtrain.columns.kinds.standardize import Standardized
+from streamtrain.compute.input import NUMBERS, dtype_of
 
 HELP = "a number, standardised where asked for"
 
 
 class Number(NumberKind[Standardized]):
-    block = "numbers"
+    block = NUMBERS
     options = Standardized
 
     def blocks(self, columns: Named[Standardized], loss: str) -> list[Block]:
-        return [Block(self.block, "f32", len(columns))] if columns else []
+        dtype = dtype_of(NUMBERS, (column.standardized() for _, column in columns))
+        return [Block(self.block, dtype, len(columns))] if columns else []
 
     def engine_inputs(self, columns: Named[Standardized], loss: str) -> dict[str, Any]:
         return {"numbers": len(columns), "standardize": [column.standardized() for _, column in columns]}
@@ -25,11 +28,17 @@ class Number(NumberKind[Standardized]):
     def holds(self, column: Standardized) -> str:
         return "number"
 
-    def read_stand_in(self, column: Standardized, loss: str) -> float:
-        return float(float32(self.stand_in(column, loss)))
-
     def meaning(self, name: str, column: Standardized, loss: str, cell: Cell) -> Any:
-        return float32(number_of(column, cell))
+        found = number_of(column, cell)
+        float32(found)  # fits, or is wrong; the block rounds where it holds float32
+        return float(found)
+
+
+def exact_numbers(columns: Named[Any], read: AbstractSet[str]) -> frozenset[str]:
+    """Returns the names of those of the job's numbers that a record must not round to float32, because the slot holds
+    doubles or a transform reads them. `read`: what transforms read."""
+    has_doubles = any(column.standardized() for _, column in columns)
+    return frozenset(name for name, _ in columns if has_doubles or name in read)
 
 
 KIND = Number()

@@ -78,7 +78,7 @@ P = TypeVar("P", bound=Parsed)
 
 
 class NumberKind(Kind[P]):
-    """Kinds whose cells are numbers and become float32."""
+    """Kinds whose cells are numbers and become floats."""
 
     def problems(self, column: P) -> Iterator[str]:
         yield from number_problems(column)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -56,9 +55,6 @@ class Expr(Transform):
 
     def results(self, use: Use) -> list[Result]:
         return [Result(NUMBER)]
-
-    def asks(self, use: Use) -> AbstractSet[str]:
-        return self._program(use).asks()
 
     def native_options(self, use: Use) -> dict[str, Any]:
         program = self._program(use)

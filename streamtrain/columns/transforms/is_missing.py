@@ -19,7 +19,6 @@ EXAMPLES = [
 
 class IsMissing(Transform):
     takes = frozenset({NUMBER, TEXT, TIME, HASH})
-    asks_missing = True
 
     def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
         return [float(not given[0])]

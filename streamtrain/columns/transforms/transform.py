@@ -48,7 +48,6 @@ class Transform:
     """One transform. Where a question is not answered, it makes a number of one number."""
 
     takes: ClassVar[AbstractSet[str]] = frozenset({NUMBER})  # what a column may hold that it reads
-    asks_missing: ClassVar[bool] = False  # whether the record gave a cell, whatever stands in for it
 
     def reads(self, options: Mapping[str, Option], given: Mapping[str, Any]) -> list[str]:
         """The names of the columns it reads, in order. ValueError says why nobody can tell."""
@@ -70,10 +69,6 @@ class Transform:
     def results(self, use: Use) -> list[Result]:
         """The columns it makes."""
         return [Result(NUMBER)]
-
-    def asks(self, use: Use) -> AbstractSet[str]:
-        """The columns of which it asks whether the record gave a cell."""
-        return {source.name for source in use.sources} if self.asks_missing else frozenset()
 
     def native_options(self, use: Use) -> dict[str, Any]:
         """What the native half is told."""

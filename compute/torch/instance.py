@@ -12,6 +12,7 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.compute.module_spec import ModuleSpec
 from streamtrain.compute.spec import Array, InSlot, Run
+from streamtrain.compute.torch.batch_norms import BatchNorms
 from streamtrain.errors import UserMistake
 
 WHERE = "model.torch"
@@ -35,26 +36,30 @@ class TorchInstance:
         self.module, self._spec, self._x_learns = module, spec, x_learns
         self._tensors = tensors_of(module)
         self._counted = self._counters()
+        self._norms = BatchNorms(module)
         self._trains: bool | None = None
-        self._x: Any = None   # of the newest forward step, with its outputs
+        self._step: _native.StepBlock
+        self._x: Any = None  # of the newest forward step, with its outputs
         self._y: Any = None
 
     def forward(self, step: _native.StepBlock, x: Array, z: Array, *rest: Array) -> Run:
         import torch
 
         counters, state = (rest[:2], rest[2:]) if self._spec.counters else ((), rest)
+        self._step = step
         self._take(state)
         counted = self._counted
         xs, zs, random = torch.from_numpy(x), torch.from_numpy(z), torch.default_generator
 
         def run(rows: int, slot: int) -> None:
-            self._in_mode(train=rows >= self._spec.least_rows)
+            filled = rows / self._spec.least_rows
+            self._in_mode(train=filled >= 1 or len(self._norms) > 0)
             random.manual_seed(step.random)
             if counters:
                 base, share = counters
                 counted[:] = base + share
             self._x = xs[:rows].detach().requires_grad_(self._x_learns)
-            with torch.enable_grad():
+            with torch.enable_grad(), self._norms.gathering(filled):
                 self._y = self.module(self._x)
             zs[:rows].copy_(self._y.detach().view(rows, -1))
             if counters:
@@ -71,12 +76,14 @@ class TorchInstance:
         dzs, dxs = torch.from_numpy(dz), None if dx is None else torch.from_numpy(dx)
 
         def run(rows: int, slot: int) -> None:
-            flat.fill(0)   # gradients are added to what is there, in place
+            flat.fill(0)  # gradients are added to what is there, in place
             if dxs is not None:
                 dxs[:rows].zero_()
                 self._x.grad = dxs[:rows]
             torch.autograd.backward(self._y, dzs[:rows].view(self._y.shape))
             self._x = self._y = None
+            if not self._norms.move():
+                self._step.not_finite = 1
 
         return self._told("in its backward pass", run)
 
@@ -111,7 +118,7 @@ class TorchInstance:
         held = {(each.parameter, each.key): torch.from_numpy(array) for each, array in zip(own.kept, kept, strict=True)}
         parameters = [self._tensors[tensor.name] for tensor in self._spec.parameters]
 
-        made = -1   # the number of its newest step
+        made = -1  # the number of its newest step
 
         def go_on_from(number: int) -> None:
             """Its state is ours, and says that so many steps were made."""
@@ -125,7 +132,7 @@ class TorchInstance:
             if not step.weight_sum > 0:
                 return
             if step.number == 1:
-                optimizer.state.clear()   # it begins as it does by itself
+                optimizer.state.clear()  # it begins as it does by itself
             elif made != step.number - 1:
                 go_on_from(step.number - 1)
             optimizer.step()
@@ -168,7 +175,7 @@ class TorchInstance:
         return told
 
     def _in_mode(self, train: bool) -> None:
-        if self._trains != train:   # a walk over all its parts
+        if self._trains != train:  # a walk over all its parts
             self.module.train(train)
             self._trains = train
 

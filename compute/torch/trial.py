@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.module_spec import Inputs, ModuleSpec, Tensor
+from streamtrain.compute.module_spec import MAX_LEAST_ROWS, Inputs, ModuleSpec, Tensor
 from streamtrain.compute.spec import DTYPES, Array
+from streamtrain.compute.torch.batch_norms import LEAST_ROWS, running_norms
 from streamtrain.compute.torch.instance import WHERE, TorchInstance, raised, tensors_of
 from streamtrain.compute.torch.own import optimizer_of
 from streamtrain.compute.torch.source import TorchModule, tensors_in
 from streamtrain.errors import UserMistake
 
-EMBEDDING_BYTES = 64 << 20   # of a table, of which every row is updated, averaged and published every time
+EMBEDDING_BYTES = 64 << 20  # of a table, of which every row is updated, averaged and published every time
 _ROWS = 3
 _SEED = 20261124
 
@@ -50,14 +51,17 @@ def _spec(name: str, inputs: Inputs, module: Any) -> ModuleSpec:
     import torch
 
     parameters = dict(module.named_parameters())
-    wrong = [f"{key} is {tensor.dtype} on {tensor.device}" for key, tensor in parameters.items()
-             if tensor.dtype != torch.float32 or tensor.device.type != "cpu"]
+    wrong = [
+        f"{key} is {tensor.dtype} on {tensor.device}"
+        for key, tensor in parameters.items()
+        if tensor.dtype != torch.float32 or tensor.device.type != "cpu"
+    ]
     if wrong or not parameters:
         got = ", ".join(wrong[:5]) if wrong else "none"
         raise UserMistake(f"{WHERE}: {name}: expected parameters of torch.float32 on the CPU, got {got}")
     parts: dict[Any, list[Tensor]] = {torch.float32: [], torch.int64: []}
     for key, tensor in module.named_buffers():
-        parts.get(tensor.dtype, []).append(Tensor(key, tuple(tensor.shape)))   # of other types: constants
+        parts.get(tensor.dtype, []).append(Tensor(key, tuple(tensor.shape)))  # of other types: constants
     learned, frozen = (
         tuple(Tensor(key, tuple(each.shape)) for key, each in parameters.items() if each.requires_grad is wanted)
         for wanted in (True, False)
@@ -112,13 +116,23 @@ def _batch(inputs: Inputs, rows: int) -> Any:
 
 
 def _least_rows(source: TorchModule, spec: ModuleSpec, label_dtype: str) -> int:
-    """1, or 2 where it cannot be trained on a single row, as with batch normalisation."""
-    try:
-        _Trial(source, spec, label_dtype).trained(1)
-        return 1
-    except UserMistake:
-        _Trial(source, replace(spec, least_rows=2), label_dtype).trained(1)
-        return 2
+    """What the module says of itself, or LEAST_ROWS where a batch's moments move running ones; else 1, or 2 where it
+    cannot be trained on a single row by moments of its own making."""
+    module = source.fresh(spec.inputs, 0)
+    least = getattr(module, "least_rows", LEAST_ROWS if running_norms(module) else None)
+    if least is None:
+        try:
+            _Trial(source, spec, label_dtype).trained(1)
+            return 1
+        except UserMistake:
+            least = 2
+    if type(least) is not int or not 1 <= least <= MAX_LEAST_ROWS:
+        raise UserMistake(
+            f"{WHERE}: {source.name}: expected least_rows, the rows from which a batch is normalised by moments of its "
+            f"own, a whole number from 1 to {MAX_LEAST_ROWS}, got {least!r}"
+        )
+    _Trial(source, replace(spec, least_rows=least), label_dtype).trained(1)
+    return least
 
 
 class _Trial:

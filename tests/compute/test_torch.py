@@ -30,7 +30,9 @@ def with_moments(inputs: Inputs) -> Any:
 
 
 def with_dropout(inputs: Inputs) -> Any:
-    return nn.Sequential(nn.Linear(inputs.width, 8), nn.Dropout(0.5), nn.Linear(8, inputs.outputs))
+    return nn.Sequential(
+        nn.Linear(inputs.width, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, inputs.outputs)
+    )
 
 
 def spec_with(make: Any, **given: Any) -> tuple[dict[str, Any], TorchModule]:
@@ -84,20 +86,61 @@ def test_averages_and_counters_are_the_states() -> None:
     assert np.array_equal(before, rigged.state)
 
 
-def test_a_batch_too_small_for_moments_takes_the_running_ones() -> None:
-    rigged = rig_with(with_moments, rows=1)
-    assert rigged.model.parsed.module.least_rows == 2
-    views = rigged.model.views(rigged.state)
-    rigged.blocks["weight"][0] = 1
-    before = views["module.0.weight"].copy()
-    rigged.train(1)
-    assert not np.array_equal(before, views["module.0.weight"])
-    assert views["module.1.running_mean"].tolist() == [0.0] * 8
+@pytest.mark.parametrize("rows", [1, 9, 31, 32])
+def test_a_batch_too_small_for_moments_takes_the_running_ones_and_moves_them(rows: int) -> None:
+    """As the layer of ours does: by the moments of few rows, as a stream's first batches are, it learned next to
+    nothing."""
+    layers = [{"dense": 8}, {"batch_norm": 1e-5, "activation": "relu"}]
+    given = {"optimizer": "sgd"}   # adam learns by the sign of noise where a gradient is 0, as below a norm
+    theirs, ours = rig_with(with_moments, rows=rows, **given), Rig(spec_of(layers=layers, **given), rows=rows)
+    mine, its = ours.model.views(ours.state), theirs.model.views(theirs.state)
+    for name, module in (("dense0", "module.0"), ("output", "module.3")):
+        mine[f"{name}.weight"][...], mine[f"{name}.bias"][...] = its[f"{module}.weight"].T, its[f"{module}.bias"]
+    mine["batch_norm0.shift"][...] = its["module.1.bias"]
+    plans = [each.plan() for each in (ours, theirs)]
+    for _ in range(5):
+        for each in (ours, theirs):
+            each.blocks["weight"][:rows] = 1
+        assert ours.step(plans[0]) == pytest.approx(theirs.step(plans[1]), rel=1e-4)
+    for name, module in (("mean", "mean"), ("variance", "var")):
+        assert np.allclose(mine[f"batch_norm0.running_{name}"], its[f"module.1.running_{module}"], rtol=1e-4, atol=1e-6)
+    assert np.allclose(mine["dense0.weight"], its["module.0.weight"].T, rtol=1e-3, atol=1e-5)
+    assert abs(its["module.1.running_mean"]).min() > 0
 
 
-def test_random_numbers_go_by_the_step() -> None:
+@over("rows", [9, 50])
+def test_running_moments_that_are_not_finite_are_told(rows: int) -> None:
+    """Their square is past float32, the loss is not: no snapshot may have them."""
+    rigged = rig_with(with_moments, rows=rows)
+    rigged.blocks["weight"][:rows] = 1
+    rigged.blocks["numbers"][3] = 1e25
+    plan = rigged.plan()
+    assert np.isfinite(rigged.step(plan, learning_rate=0.0)) and plan.step.not_finite == 1
+
+
+def test_a_module_says_from_how_many_rows_its_batches_have_moments() -> None:
+    """What it cannot be trained on by its own moments, and moments that it keeps fixed, are found by trying it."""
+
+    def told(module: Any) -> int:
+        return described(TorchModule.of(module), Inputs(3, 1, {}), "f32").least_rows
+
+    norm, frozen = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)) for _ in range(2))
+    frozen[1].train = lambda mode=True: frozen[1]   # type: ignore[method-assign,assignment]
+    frozen[1].training = False
+    assert (told(norm), told(frozen), told(two_layers)) == (32, 1, 1)
+    norm.least_rows = 8
+    assert told(norm) == 8
+    norm.least_rows = 0
+    with pytest.raises(UserMistake, match=r"expected least_rows, .* a whole number from 1 to 1048576, got 0"):
+        told(norm)
+
+
+@over("rows", [9, 50])
+def test_random_numbers_go_by_the_step(rows: int) -> None:
+    """Batches that are too small for moments have dropout too."""
+
     def loss_with(random: int) -> float:
-        rigged = rig_with(with_dropout)
+        rigged = rig_with(with_dropout, rows=rows)
         plan = rigged.plan()
         plan.step.random = random
         return rigged.step(plan)
@@ -374,7 +417,7 @@ def test_what_would_break_a_guarantee_is_refused(name: str) -> None:
 @over("told", [
     None, {"name": 3}, {"name": "a:b", "inputs": [0, 1, []]}, {"name": "a:b", "inputs": [3, 1, [["a", 2, 5]]]},
     {"parameters": []}, {"parameters": [["w", [2]], ["w", [2]]]}, {"parameters": [["w", [1 << 41]]]},
-    {"parameters": [["w", [-1]]]}, {"counters": 7}, {"least_rows": 3},
+    {"parameters": [["w", [-1]]]}, {"counters": 7}, {"least_rows": 0},
     {"own_loss": 1}, {"optimizer": ["a"]}, {"optimizer": ["a", [["x", "m", [2]]], []]}, {"optimizer": ["a", [], [3]]},
     {"optimizer": ["a", [["w", "m", [2]]] * 2, []]},
 ])  # fmt: skip

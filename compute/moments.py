@@ -35,12 +35,14 @@ def nearer(a: Array, b: Array) -> Array:
     return np.where((a > 0) & ((b <= 0) | (a < b)), a, b)
 
 
-def merge(values: Array, count: Array, mean: Array, squares: Array) -> None:
-    """Values [rows, columns], at least a row, into count, mean and squares, in place."""
-    fresh, total = values.mean(0), count + len(values)
-    delta = fresh - mean
-    squares += ((values - fresh) ** 2).sum(0) + delta**2 * count * len(values) / total
-    mean += delta * len(values) / total
+def merge(values: Array, there: Array, count: Array, mean: Array, squares: Array) -> None:
+    """Values [rows, columns] that are there, into count, mean and squares, in place."""
+    added = there.sum(0)
+    total, least = count + added, np.maximum(added, 1)
+    fresh = np.where(there, values, 0).sum(0) / least
+    delta = np.where(added > 0, fresh - mean, 0)
+    squares += np.where(there, (values - fresh) ** 2, 0).sum(0) + delta**2 * count * added / np.maximum(total, 1)
+    mean += delta * added / np.maximum(total, 1)
     count[:] = total
 
 

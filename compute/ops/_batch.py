@@ -1,4 +1,4 @@
-"""Example batches for ops that work on rows: weights with padding, step blocks, categories."""
+"""Example batches for ops that work on rows: weights with padding, step blocks, missing numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ def weights(rng: np.random.Generator, rows: int) -> Array:
     """Weights of which about a tenth are 0, and the last few are padding."""
     weight = np.where(rng.random(rows) < 0.1, 0, rng.uniform(0.5, 2, rows))
     weight[rows - rows // 8 :] = 0
-    return weight.astype(np.float32)   # as the slot holds them: the step block has their sum
+    return weight.astype(np.float32)  # as the slot holds them: the step block has their sum
+
+
+def with_missing(rng: np.random.Generator, numbers: Array) -> Array:
+    """Numbers [rows, columns] of which some are missing, in every third column."""
+    gone = (rng.random(numbers.shape) < 0.2) & (np.arange(numbers.shape[1]) % 3 == 1)
+    return np.where(gone, np.nan, numbers)
 
 
 def sums_before(added: Array) -> Array:

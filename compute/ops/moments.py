@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.moments import MOMENTS, merge, named, nearer
-from streamtrain.compute.ops._batch import weights
+from streamtrain.compute.ops._batch import weights, with_missing
 from streamtrain.compute.spec import TEMPLATE_TYPES, Array, Op, changed, given, size
 
 HELP = "count, mean and squared deviations of columns, as they came and held within limits, merged into a share"
@@ -20,13 +20,14 @@ def reference(
     raw = numbers[weight > 0]
     if not len(raw):
         return
-    of, held = named(share), np.clip(raw, low, high)
+    of, held, there = named(share), np.clip(raw, low, high), ~np.isnan(raw)
     of["clipped"] += (abs((raw - mean) * scale) > clip).sum(0)
-    of["outside"] += (raw != held).sum(0)
-    distance = np.where(raw == held, np.inf, abs(raw.astype(np.float64) - mean)).min(0)
+    apart = there & (raw != held)
+    of["outside"] += apart.sum(0)
+    distance = np.where(apart, abs(raw.astype(np.float64) - mean), np.inf).min(0)
     of["least"][:] = nearer(np.where(np.isfinite(distance), distance, 0), of["least"])
-    merge(raw.astype(np.float64), of["count"].copy(), of["raw_mean"], of["raw_squares"])
-    merge(held.astype(np.float64), of["count"], of["mean"], of["squares"])
+    merge(raw.astype(np.float64), there, of["count"].copy(), of["raw_mean"], of["raw_squares"])
+    merge(held.astype(np.float64), there, of["count"], of["mean"], of["squares"])
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     of = named(share)
     of["count"][:], of["mean"][:], of["squares"][:] = 12, rng.normal(1e3, 1, columns), rng.uniform(0, 50, columns)
     of["raw_mean"][:], of["raw_squares"][:] = of["mean"], 2 * of["squares"]
-    numbers = rng.normal(1e3, 2, (n, columns))
+    numbers = with_missing(rng, rng.normal(1e3, 2, (n, columns)))
     return {
         "rows": n, "columns": columns, "numbers": numbers, "weight": weights(rng, n),
         "mean": np.full(columns, 1e3), "scale": np.full(columns, 0.5),

@@ -1,6 +1,7 @@
 // What a batch adds to a share of the columns' moments (base/moments.h), over the rows of weight above 0: count, mean
 // and sum of squared deviations of the values held between low_c and high_c, and of those as they came; how many lay
-// outside, and how many the model saw cut. mean_c, scale_c and clip_c are those it was standardised with.
+// outside, and how many the model saw cut. mean_c, scale_c and clip_c are those it was standardised with. A value that
+// is missing (NaN) counts for nothing.
 // Merged by Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979;
 // one pass, shifted by the first row so that squares of small deviations from a large mean are not lost.
 #pragma once
@@ -40,8 +41,9 @@ ST_INLINE void moments_of_column(i64 rows, i64 columns, const T *x, const f32 *w
     f64 shift = 0, linear = 0, square = 0, raw_shift = 0, raw_linear = 0, raw_square = 0;
     f64 count = 0, raw_count = share->count;
     for (i64 r = 0; r < rows; ++r) {
-        if (!(weight_r[r] > 0)) continue;
-        T raw = x[r * columns], held = raw < column.low ? column.low : raw > column.high ? column.high : raw;
+        T raw = x[r * columns];
+        if (!(weight_r[r] > 0) || raw != raw) continue;
+        T held = raw < column.low ? column.low : raw > column.high ? column.high : raw;
         if (count == 0) { shift = held; raw_shift = raw; }
         count += 1;
         moments_add<f64>(held, shift, linear, square);
@@ -65,7 +67,7 @@ ST_KERNEL void moments(i64 rows, i64 columns, const T *x_rc, const f32 *weight_r
         moments_of_column(rows, columns, x_rc + c, weight_r, limits, reinterpret_cast<ColumnMoments *>(share_cm) + c);
     }
 }
-#else   // columns in the lanes, and once more those that had a value outside
+#else   // columns in the lanes, and once more those that had a value outside, or missing
 template <class T>
 struct LimitArrays {
     const T *mean;
@@ -106,7 +108,7 @@ void moments_of_vectors(i64 rows, i64 columns, i64 c, const T *x_rc, int last, c
         ++count;
         ST_UNROLL for (int v = 0; v < vectors; ++v) {
             Lanes value = load_lanes(x + v * each, width_of(v)), z = (value - mean[v]) * scale[v];
-            outside[v] |= (value < low[v]) | (value > high[v]);
+            outside[v] |= ~((value >= low[v]) & (value <= high[v]));
             cut[v] -= (z > clip[v]) | (z < -clip[v]);
             to_doubles(value, wide + parts * v);
         }

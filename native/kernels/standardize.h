@@ -1,5 +1,5 @@
 // Columns of the input matrix from `at` on: x_rw[r, at + c] = (numbers_rc[r, c] - mean_c) * scale_c, cut at -clip_c and
-// clip_c.
+// clip_c. A number that is missing (NaN) is 0, as the mean is.
 #pragma once
 #include "base/kernel.h"
 
@@ -12,7 +12,8 @@ ST_KERNEL void standardize(i64 rows, i64 columns, i64 width, i64 at, const T *nu
         ST_LANES(c, columns) {
             T z = (from[c] - mean_c[c]) * scale_c[c], clip = clip_c[c];
             z = z > clip ? clip : z;
-            to[c] = static_cast<f32>(z < -clip ? -clip : z);
+            z = z < -clip ? -clip : z;
+            to[c] = from[c] == from[c] ? static_cast<f32>(z) : 0.0f;
         }
     }
 }

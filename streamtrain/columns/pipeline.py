@@ -24,8 +24,12 @@ class Pipeline:
     """Compiled of columns and transforms. `problems`: what is wrong with them, each beginning with its transform."""
 
     def __init__(
-        self, columns: Columns, transforms: Sequence[tuple[str, Table]], where: str | None,
-        loss_of: Callable[[str], str], requests: bool,
+        self,
+        columns: Columns,
+        transforms: Sequence[tuple[str, Table]],
+        where: str | None,
+        loss_of: Callable[[str], str],
+        requests: bool,
     ) -> None:
         self.problems: list[str] = []
         self._loss_of, self._columns = loss_of, dict(columns)
@@ -122,7 +126,8 @@ class Pipeline:
         column = self._columns[name]
         kind = column.entry
         told = {"column": number, "holds": kind.holds(column)}
-        return {**told, "stand_in": kind.read_stand_in(column, self._loss_of(name))} if column.has_stand_in else told
+        found = kind.read_stand_in(column, self._loss_of(name)) if column.has_stand_in else None
+        return told if found is None else {**told, "stand_in": found}
 
     def _step(self, one: Making, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:
         given = [cells[name] for name in one.reads]
@@ -161,5 +166,3 @@ def stand_in(made: MadeColumn, one: Making, loss: str) -> Any:
     if isinstance(found, str) != (made.result.holds == TEXT):
         return None
     return found if isinstance(found, str) else column.entry.read_stand_in(column, loss)
-
-

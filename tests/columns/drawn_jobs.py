@@ -88,6 +88,7 @@ spoken: Cells = st.lists(syllables, min_size=2, max_size=8).map("".join)
 
 KINDS: dict[str, Sort] = {
     "number": Sort(these(standardize=[None, True]), numbers, -1.5, (DOUBLE, FLOAT, WHOLE, TRUTH)),
+    "score": Sort(these(standardize=[True]), numbers, "mean", (DOUBLE, FLOAT)),
     "decimal": Sort(these(parse=["decimal"]), decimals, 2.5, (TEXT, DOUBLE)),
     "amount": Sort(these(parse=["amount"]), amounts, 2.5, (TEXT, DOUBLE)),
     "comma": Sort(these(parse=["decimal_comma"]), amounts, 2.5, ()),  # slow encoders by a schema write a point
@@ -111,6 +112,7 @@ KINDS: dict[str, Sort] = {
         entries, "none", (TEXT, WHOLE), is_list=True,
     ),
     "vector": Sort(these(kind=["vector"], size=[2]), points, 0.25, (FLOAT, DOUBLE), is_list=True),
+    "place": Sort(these(kind=["vector"], size=[2], standardize=[True]), points, "mean", (FLOAT,), is_list=True),
     "sparse": Sort(these(kind=["sparse"], buckets=[64], most=[4, 2], cut=[None, True]), pairs, 0, ()),
     "text": Sort(
         these(kind=["text"], buckets=[1000], ngrams=[None, 2, [1, 2]], by=[None, "char"], most=[9, 3],

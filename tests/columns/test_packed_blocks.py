@@ -34,6 +34,7 @@ WRITTEN = {"decimal": ["1.5", "", "x"], "moment": ["2026-11-22T02:10:00Z", "2026
 KINDS: dict[str, dict[str, Any]] = {
     "number": {},
     "category": {"kind": "category", "buckets": 1000},
+    "score": {"standardize": True},
     "vector": {"kind": "vector", "size": 3},
     "lists": {"kind": "category", "list": True, "buckets": 1000, "most": 3},
     "long_hash": {"kind": "category", "buckets": 1000, "hash_bits": 64},
@@ -48,6 +49,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 STAND_INS = {
     "number": 2.5,
+    "score": "mean",
     "category": "bee",
     "lists": "bee",
     "long_hash": "bee",

@@ -39,7 +39,7 @@ LISTS = {
     **FLIGHTS,
     "tags": {"kind": "category", "list": True, "buckets": 9, "embed": 3, "most": 4, "cut": True, "missing": ""},
     "stops": {"kind": "category", "list": True, "buckets": 5, "pool": "sum", "missing": "none"},
-    "place": {"kind": "vector", "size": 3, "standardize": True, "missing": 0.5},
+    "place": {"kind": "vector", "size": 3, "standardize": True, "missing": "mean"},
     "more": {"kind": "vector", "size": 2, "missing": 1},
     "marks": {"kind": "category", "list": True, "buckets": 5, "pool": "max", "missing": "none"},
     "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},
@@ -61,7 +61,9 @@ ALONE = {
     "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},
     "late": {"role": "label", "classes": ["early", "on time", "late"]},
 }
+MEAN = {**FLIGHTS, "dep_delay": {"standardize": True, "missing": "mean"}}
 MODELS = {
+    "mean": (MEAN, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
     "binary": (FLIGHTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
     "linear": (FLIGHTS, "binary_cross_entropy", ()),
     "classes": (CLASSES, "softmax_cross_entropy", ({"dense": 8, "activation": "mish"}, {"dense": 5})),

@@ -294,7 +294,7 @@ def test_a_batch_without_weight_changes_nothing() -> None:
     plan = rigged.train(1)
     assert np.array_equal(before, rigged.state) and not plan.step.not_finite
     rigged.blocks["weight"][:] = 1
-    rigged.blocks["numbers"][:] = np.nan
+    rigged.blocks["numbers"][:] = np.inf   # a NaN is a missing number
     rigged.step(plan)
     assert plan.step.not_finite
 

@@ -133,6 +133,7 @@ class Predictor:
                 for at, number in enumerate(cell if isinstance(cell, list) else [cell] * column["size"]):
                     if "moments_row" in column:
                         mean, deviation, clip = self.moments("standardize.vectors", column["moments_row"] + at)
+                        number = mean if number == "mean" else number
                         number = float(np.clip((number - mean) / deviation, -clip, clip))
                     x.append(number)
             elif column["kind"] == "sparse":
@@ -156,6 +157,7 @@ class Predictor:
                 x += self.tensors[column["table"]][bucket].tolist()
             elif "moments_row" in column:
                 mean, deviation, clip = self.moments("standardize.numbers", column["moments_row"])
+                cell = mean if cell == "mean" else cell
                 x.append(float(np.clip((cell - mean) / deviation, -clip, clip)))
             else:
                 x.append(cell)

@@ -491,6 +491,20 @@ def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch
     assert Fitted.load(tmp_path).digest == after.digest and len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_missing_number_is_at_the_mean() -> None:
+    """It moves no mean, trains its row, and is to the model what the mean would be."""
+    given, gone = columns(2_000), np.arange(2_000) % 3 == 0
+    there = given["a"][~gone]
+    given["a"][gone] = np.nan
+    job = {**TABLES, "columns": {**TABLES["columns"], "a": {"standardize": True, "missing": "mean"}}}
+    fitted = streamtrain.fit(job, given)
+    count, mean = fitted.statistics["standardize.numbers"][0, :2]
+    assert (fitted.manifest.rows_seen, count) == (2_000, len(there)) and mean == pytest.approx(there.mean(), abs=1e-3)
+    rest = {"b": 0.5, "colour": "red"}
+    found = [fitted.predict({**rest, **cells})["prediction"] for cells in ({}, {"a": mean}, {"a": mean + 1})]
+    assert found[0] == pytest.approx(found[1], rel=1e-5) and abs(found[2] - found[1]) > 1e-3
+
+
 @pytest.mark.parametrize("settings", [{}, {"average_optimizer_state": False}, {"batch_growth": 50, "workers": 3}])
 def test_it_goes_on_where_another_ended(tmp_path: Path, settings: dict[str, Any]) -> None:
     """To the bits of one fit of two passes: its parameters, moments, scores, batch growth and rounds."""

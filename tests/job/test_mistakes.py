@@ -104,6 +104,8 @@ buckets = 64, ->
     :14: columns.carrier.buckets: expected a number of buckets for a category, or a vocabulary, got none
 missing = 0 -> missing = "x"
     :13: columns.dep_delay.missing: expected "dead_letter", "skip" or a number, got 'x'
+standardize = true, missing = 0 -> missing = "mean"
+    :13: columns.dep_delay.missing: "mean" is for a number that is standardised: add standardize = true
 dep_delay = -> "a{1..2" =
     :13: columns."a{1..2": expected braces in pairs, not nested, got 'a{1..2'
 dep_delay = -> "{x,carrier}" =

@@ -35,8 +35,9 @@ class Settings(BaseModel):
     missing: bool | int | float | str = Field(
         DEAD_LETTER,
         description=(
-            "absent, null or empty: dead_letter, skip (leave the row out), or a value; keep, the default of an input: "
-            "it is missing to what reads it; skip_head, of one of several labels: its head learns nothing of the row"
+            "absent, null or empty: dead_letter, skip (leave the row out), or a value; mean, of a number with "
+            "standardize; keep, the default of an input: it is missing to what reads it; skip_head, of one of several "
+            "labels: its head learns nothing of the row"
         ),
     )
 
@@ -168,7 +169,7 @@ class Kind(Generic[S]):
         return found if self.holds(column) == "time" else float(found)
 
     def read_stand_in(self, column: S, loss: str) -> Any:
-        """The same of what stands in for a missing cell."""
+        """The same of what stands in for a missing cell; None: it is missing to them."""
         found = self.stand_in(column, loss)
         return int(found) if self.holds(column) == "time" else found
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from streamtrain.columns.kinds.cell import Cell, float32
 from streamtrain.columns.kinds.kind import Block, Named
-from streamtrain.columns.kinds.parsed import NumberKind, number_of
-from streamtrain.columns.kinds.standardize import Standardized
+from streamtrain.columns.kinds.parsed import number_of
+from streamtrain.columns.kinds.standardize import Standardized, StandardizedKind
 from streamtrain.compute.input import NUMBERS, dtype_of
 
 HELP = "a number, standardised where asked for"
 
 
-class Number(NumberKind[Standardized]):
+class Number(StandardizedKind[Standardized]):
     block = NUMBERS
     options = Standardized
 
@@ -27,6 +27,9 @@ class Number(NumberKind[Standardized]):
 
     def holds(self, column: Standardized) -> str:
         return "number"
+
+    def meaning_of_missing(self, name: str, column: Standardized, loss: str) -> Any:
+        return self.stand_in(column, loss)
 
     def meaning(self, name: str, column: Standardized, loss: str, cell: Cell) -> Any:
         found = number_of(column, cell)

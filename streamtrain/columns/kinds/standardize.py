@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from streamtrain.columns.kinds.kind import LARGEST, Settings
-from streamtrain.columns.kinds.parsed import Parsed
+from streamtrain.columns.kinds.parsed import NumberKind, Parsed
 from streamtrain.compute.input import CLIP, FLOOR
 
+MEAN = "mean"  # as `missing`
 LEAST_HALF_LIFE = 1_000  # rows
 ROW_UNITS = {"k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
@@ -70,3 +72,22 @@ class Standardizable(Settings):
 
 class Standardized(Standardizable, Parsed):
     """One whose cells are numbers."""
+
+
+Z = TypeVar("Z", bound=Standardized)
+
+
+class StandardizedKind(NumberKind[Z]):
+    """Kinds of numbers to learn from, of which a missing one may be at the mean: 0 deviations."""
+
+    def missing_problem(self, column: Z) -> str | None:
+        if column.missing != MEAN:
+            return super().missing_problem(column)
+        return None if column.standardize else f'"{MEAN}" is for a number that is standardised: add standardize = true'
+
+    def stand_in(self, column: Z, loss: str) -> float:
+        """For the mean stands a NaN: native/kernels/standardize.h."""
+        return math.nan if column.missing == MEAN else float(column.missing)
+
+    def read_stand_in(self, column: Z, loss: str) -> Any:
+        return None if column.missing == MEAN else super().read_stand_in(column, loss)

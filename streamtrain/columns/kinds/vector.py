@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from streamtrain import _native
 from streamtrain.columns.kinds.cell import float32
 from streamtrain.columns.kinds.kind import Block, CellForm, Named, Wrong
-from streamtrain.columns.kinds.parsed import NumberKind, number_of
+from streamtrain.columns.kinds.parsed import number_of
 from streamtrain.columns.kinds.sized import Sized
-from streamtrain.columns.kinds.standardize import Standardized
+from streamtrain.columns.kinds.standardize import Standardized, StandardizedKind
 
 HELP = "a list of so many numbers, standardised where asked for"
 
@@ -19,7 +21,7 @@ class Options(Standardized, Sized):
     """Of a vector."""
 
 
-class Vector(NumberKind[Options]):
+class Vector(StandardizedKind[Options]):
     block = "vectors"
     options = Options
 
@@ -49,7 +51,7 @@ class Vector(NumberKind[Options]):
         return [[float32(number_of(column, each)) for each in cell]]
 
     def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        return [[float32(self.stand_in(column, loss))] * _size(column)]
+        return [[np.float32(self.stand_in(column, loss))] * _size(column)]
 
     def is_numeric(self, column: Options) -> bool:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -242,6 +242,10 @@ class Builder:
     def outside(self, bind: Callable[..., Run], *args: Ref, besides: tuple[Ref, ...] = ()) -> None:
         """Appends a call out of the plan to the phases in force."""
         self.calls.append((self._phases, Outside(bind, args, besides)))
+
+    def repeat(self, calls: Iterable[Call | Outside]) -> None:
+        """Appends calls that have been made before to the phases in force."""
+        self.calls += [(self._phases, call) for call in calls]
 
     def calls_of(self, phase: str) -> tuple[Call | Outside, ...]:
         """In order; a phase that is several in one has each call of theirs once."""

@@ -203,6 +203,7 @@ class Model:
         gradients, output = add_losses(builder, parsed.heads, zs)
         with builder.during(*GRADIENT):
             if network is not None:
+                network.train(builder, gradients[0])
                 network.loss(builder, zs[0], gradients[0], self.label_dtype)
             update = self._update.backward(builder, dense=network is None or not network.has_update)
             sums = gradient_sums.backward(builder)

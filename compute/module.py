@@ -5,12 +5,14 @@ calls out of a plan that it takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from streamtrain import _native
 from streamtrain.compute.builder import FORWARD, INFERENCE, STEP, Builder, Gradient, Value
 from streamtrain.compute.module_spec import COUNTERS, ModuleSpec
 from streamtrain.compute.spec import Array, InSlot, Ref, Run
+from streamtrain.compute.tiling import leading_to
 from streamtrain.errors import UserMistake
 
 
@@ -90,10 +92,13 @@ class Network:
         """Adds the calls of both phases, and of the way back."""
         x, bound = self._x, self._instance.bound
         z = builder.buffer("module.output", builder.rows, outputs)
+        self._train = partial(builder.outside, bound("forward"), STEP, x.ref, z, *self._counters, *self._state)
         with builder.during(*FORWARD):
-            builder.outside(bound("forward"), STEP, x.ref, z, *self._counters, *self._state)
-        with builder.during(*INFERENCE):
+            if not self._is_scored_apart:
+                self._train()
+        with builder.during(*(FORWARD if self._is_scored_apart else ()), *INFERENCE):
             builder.outside(bound("predict"), x.ref, z, *self._counters[:1], *self._state)
+        self._z, self._first = z, len(builder.calls)
 
         def backward(dz: Ref) -> list[Gradient | None]:
             dx = builder.buffer("module.input_gradient", *x.ref.shape) if x.learns else None
@@ -101,6 +106,19 @@ class Network:
             return [None if dx is None else Gradient(dx)]
 
         return builder.on_backward(backward, [x], Value(z))
+
+    @property
+    def _is_scored_apart(self) -> bool:
+        """Whether rows are scored as they are predicted: by a batch's own moments one row tells of the others."""
+        return self._spec.least_rows > 1
+
+    def train(self, builder: Builder, dz: Ref) -> None:
+        """Adds the training pass behind the scores of another, and the gradient of its outputs."""
+        if not self._is_scored_apart:
+            return
+        calls = [call for phases, call in builder.calls[self._first :] if FORWARD[0] in phases]
+        self._train()
+        builder.repeat(leading_to(dz, self._z, calls))
 
     def loss(self, builder: Builder, z: Value, dz: Ref, label_dtype: str) -> None:
         """Its own gradient in the place of that of the job's loss, where it has one."""

@@ -112,6 +112,30 @@ def _arrays(call: Call | Outside) -> Iterator[tuple[Ref, str, bool]]:
             yield ref, arg.role, row_bytes(arg, ref, call) > 0
 
 
+def leading_to(wanted: Ref, begun: Ref, calls: Sequence[Call | Outside]) -> list[Call | Outside]:
+    """The calls that make `wanted` of `begun`: to be made again where `begun` has changed."""
+    fresh: set[Key] = {(begun.space, begun.name)}
+    chosen = []
+    for call in calls:
+        reads, writes = _reads_and_writes(call)
+        if reads & fresh:
+            chosen.append((call, reads, writes))
+            fresh |= writes
+    needed: set[Key] = {(wanted.space, wanted.name)}
+    found = []
+    for call, reads, writes in reversed(chosen):
+        if writes & needed:
+            needed |= reads
+            found.append(call)
+    return found[::-1]
+
+
+def _reads_and_writes(call: Call | Outside) -> tuple[set[Key], set[Key]]:
+    arrays = [((ref.space, ref.name), role) for ref, role, _ in _arrays(call)]
+    reads: set[Key] = {key for key, role in arrays if role not in WRITES}
+    return reads, {key for key, role in arrays if role not in ("given", "known")}
+
+
 def _accesses(calls: Sequence[Call | Outside]) -> list[list[Access]]:
     """Of each call. A Ref over all parameters or gradients is one to each of them."""
     names: dict[str, dict[str, int]] = {}

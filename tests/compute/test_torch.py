@@ -37,16 +37,16 @@ def with_dropout(inputs: Inputs) -> Any:
 
 def spec_with(make: Any, **given: Any) -> tuple[dict[str, Any], TorchModule]:
     told, source = spec_of(**given), TorchModule.of(make)
-    shape = input_shape(told)
+    shape, loss = input_shape(told), given.get("loss", "binary_cross_entropy")
     numbers = [f"n{at}" for at in range(shape.numbers)]
-    inputs = inputs_of(shape, numbers, losses.get(told["loss"]).outputs(shape))
-    label_dtype = losses.label_dtype(losses.label_kind(told["loss"]))
+    inputs = inputs_of(shape, numbers, losses.get(loss).outputs(shape))
+    label_dtype = losses.label_dtype(losses.label_kind(loss))
     return {**told, "torch": described(source, inputs, label_dtype).to_dict()}, source
 
 
-def rig_with(make: Any, rows: int = 50, **given: Any) -> Rig:
+def rig_with(make: Any, rows: int = 50, capacity: int = 64, **given: Any) -> Rig:
     told, source = spec_with(make, **given)
-    return Rig(told, rows=rows, network=source)
+    return Rig(told, rows, capacity, network=source)
 
 
 @pytest.mark.parametrize("loss", losses.names())
@@ -101,11 +101,36 @@ def test_a_batch_too_small_for_moments_takes_the_running_ones_and_moves_them(row
     for _ in range(5):
         for each in (ours, theirs):
             each.blocks["weight"][:rows] = 1
-        assert ours.step(plans[0]) == pytest.approx(theirs.step(plans[1]), rel=1e-4)
+        plans[1].predict(theirs.address)
+        told, label = plans[1].output()[:rows].astype(np.float64), theirs.blocks["label"][:rows]
+        judged = -np.log(np.where(label, told, 1 - told)).mean()
+        assert theirs.step(plans[1]) == pytest.approx(judged, rel=1e-4)
+        assert (abs(ours.step(plans[0]) - judged) < 1e-4) == (rows < 32)
     for name, module in (("mean", "mean"), ("variance", "var")):
         assert np.allclose(mine[f"batch_norm0.running_{name}"], its[f"module.1.running_{module}"], rtol=1e-4, atol=1e-6)
     assert np.allclose(mine["dense0.weight"], its["module.0.weight"].T, rtol=1e-3, atol=1e-5)
     assert abs(its["module.1.running_mean"]).min() > 0
+
+
+@over("loss", losses.names())
+def test_its_gradient_is_that_of_the_training_pass(loss: str) -> None:
+    """Scores are of another pass; what bags add to the outputs goes into both."""
+    layers = [{"dense": 8}, {"batch_norm": 1e-5, "activation": "relu"}]
+    given = {"loss": loss, "optimizer": "sgd", "bags": range(3), "categories": 1, "standardize": True}
+    if loss == "softmax_cross_entropy":
+        given["settings"] = {"class_weights": [0.5, 2.0, 1.0], "label_smoothing": 0.1}
+    sizes = 300, 512   # in tiles
+    theirs, ours = rig_with(with_moments, *sizes, **given), Rig(spec_of(layers=layers, **given), *sizes)
+    mine, its = ours.model.views(ours.state), theirs.model.views(theirs.state)
+    names = {"dense0.weight": "0.weight", "dense0.bias": "0.bias", "batch_norm0.shift": "1.bias",
+             "output.weight": "3.weight", "output.bias": "3.bias"}  # fmt: skip
+    for name, view in mine.items():
+        view[...] = its[f"module.{names[name]}"].T if name in names else its.get(name, view)
+    for each in (ours, theirs):
+        each.blocks["weight"][: each.rows] = 1
+        each.train(4)
+    for name in (*names, "c0.embedding", "tags.embedding", "wide.embedding"):
+        assert np.allclose(mine[name], its[f"module.{names[name]}"].T if name in names else its[name], 1e-3, 1e-5), name
 
 
 @over("rows", [9, 50])
@@ -139,14 +164,15 @@ def test_a_module_says_from_how_many_rows_its_batches_have_moments() -> None:
 def test_random_numbers_go_by_the_step(rows: int) -> None:
     """Batches that are too small for moments have dropout too."""
 
-    def loss_with(random: int) -> float:
+    def learned_with(random: int) -> bytes:
         rigged = rig_with(with_dropout, rows=rows)
         plan = rigged.plan()
         plan.step.random = random
-        return rigged.step(plan)
+        rigged.step(plan)
+        return rigged.model.views(rigged.state)["module.0.weight"].tobytes()
 
-    assert loss_with(7) == loss_with(7) != loss_with(8)
-    assert loss_with(2**64 - 1) != loss_with(2**63)
+    assert learned_with(7) == learned_with(7) != learned_with(8)
+    assert learned_with(2**64 - 1) != learned_with(2**63)
 
 
 def test_it_starts_as_it_is_made() -> None:

@@ -322,9 +322,9 @@ def test_numbers_as_people_write_them(run: Run, tmp_path: Path, delimiter: str) 
         _, job = made(run, sample, "late", path)
         assert [columns_of(path)[each].get("parse") for each in ("x", "whole")] == [parse, parse], name
         found = job.plan().joined(job.plan().batches(FileRecords(job, [str(sample)])))
-        expected = [np.float32(value(number)) if at % 7 else 0 for at, number in enumerate(numbers)]
-        assert np.array_equal(found["x"], np.array(expected, np.float32)), name
-        assert np.array_equal(found["whole"], np.arange(300, dtype=np.float32) ** 2 * 11), name
+        expected = [value(number) if at % 7 else 0 for at, number in enumerate(numbers)]
+        assert found["x"].tolist() == expected, name
+        assert np.array_equal(found["whole"], np.arange(300) ** 2 * 11), name
 
 
 def test_texts_that_only_look_like_amounts(run: Run, tmp_path: Path) -> None:

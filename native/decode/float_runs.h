@@ -13,7 +13,6 @@ class FloatRuns {
   public:
     void clear() {
         runs_.clear();
-        spans_.clear();
         columns_.clear();
     }
 
@@ -21,10 +20,9 @@ class FloatRuns {
     void add(const ColumnSpan &span, const PlainFloat &column) {
         const u32 offset = column.place.offset, bytes = column.is_double ? sizeof(f64) : sizeof(f32);
         if (runs_.empty() || runs_.back().offset + bytes * runs_.back().count != offset)
-            runs_.push_back({static_cast<u32>(spans_.size()), 0, offset});
+            runs_.push_back({static_cast<u32>(columns_.size()), 0, offset});
         ++runs_.back().count;
-        spans_.push_back(&span);
-        columns_.push_back(&column);
+        columns_.push_back({&span, &column});
     }
 
     // Cells `row`, row + 1, ... of all spans into the rows; false where one is not finite.
@@ -38,8 +36,8 @@ class FloatRuns {
     bool put_as(u32 row, const RowBlock &rows) {
         const Place floats{rows.plan.floats_block, 0};
         const u64 stride = rows.stride(floats) / sizeof(Slot);
-        from_.resize(spans_.size());
-        for (u64 i = 0; i < spans_.size(); ++i) from_[i] = spans_[i]->data + u64{4} * row;
+        from_.resize(columns_.size());
+        for (u64 i = 0; i < columns_.size(); ++i) from_[i] = columns_[i].span->data + u64{4} * row;
         for (const char *from : from_)   // 28 short streams are more than the processor's own prefetcher follows
             for (u32 at = 0; at < 4 * rows.count; at += 64) __builtin_prefetch(from + at);
         put_stand_ins(row, rows.count);
@@ -52,36 +50,41 @@ class FloatRuns {
 
     // A column with missing cells goes by a copy that has the stand-in in their places.
     void put_stand_ins(u32 row, u32 count) {
-        for (u64 i = 0; i < spans_.size(); ++i) {
-            if (!spans_[i]->nulls) continue;
-            const RowMask missing = spans_[i]->nulls_of(row, count);
+        for (u64 i = 0; i < columns_.size(); ++i) {
+            if (!columns_[i].span->nulls) continue;
+            const RowMask missing = columns_[i].span->nulls_of(row, count);
             if (!missing.any()) continue;
-            copies_.resize(spans_.size() * BLOCK_ROWS);
+            copies_.resize(columns_.size() * BLOCK_ROWS);
             f32 *copy = copies_.data() + i * BLOCK_ROWS;
             std::memcpy(copy, from_[i], u64{4} * count);
-            missing.each([&, stand_in = static_cast<f32>(columns_[i]->stand_in)](u32 at) { copy[at] = stand_in; });
+            missing.each([&, stand_in = static_cast<f32>(columns_[i].to->stand_in)](u32 at) { copy[at] = stand_in; });
             from_[i] = reinterpret_cast<const char *>(copy);
         }
     }
 
     // Where a double is not what the copy had in its place.
     bool put_exact_stand_ins(u32 row, const RowBlock &rows) const {
-        for (u64 i = 0; i < spans_.size(); ++i) {
-            const f64 exact = columns_[i]->stand_in;
-            if (!spans_[i]->nulls || exact == static_cast<f64>(static_cast<f32>(exact))) continue;
-            spans_[i]->nulls_of(row, rows.count).each([&, to = rows.at(columns_[i]->place)](u32 at) {
-                std::memcpy(to + at * rows.stride(columns_[i]->place), &exact, sizeof exact);
+        for (const Column &column : columns_) {
+            const f64 exact = column.to->stand_in;
+            if (!column.span->nulls || exact == static_cast<f64>(static_cast<f32>(exact))) continue;
+            u8 *const first = rows.at(column.to->place);
+            const u64 stride = rows.stride(column.to->place);
+            column.span->nulls_of(row, rows.count).each([=](u32 at) {
+                std::memcpy(first + at * stride, &exact, sizeof exact);
             });
         }
         return true;
     }
 
+    struct Column {
+        const ColumnSpan *span;
+        const PlainFloat *to;
+    };
     struct Run {
         u32 first, count, offset;   // of the spans; bytes into the row
     };
     std::vector<Run> runs_;
-    std::vector<const ColumnSpan *> spans_;
-    std::vector<const PlainFloat *> columns_;
+    std::vector<Column> columns_;
     std::vector<const char *> from_;
     std::vector<f32> copies_;
 };

@@ -29,8 +29,10 @@ template <class Slot, class ValueAt>
     u32 largest = 0;
     for (u64 i = 0; i < count; ++i) {
         const auto value = value_at(i);
-        put<Slot>(to + sizeof(Slot) * i, value);
-        largest = std::max(largest, std::bit_cast<u32>(static_cast<f32>(value)) & 0x7fffffffu);
+        const u32 bits = std::bit_cast<u32>(static_cast<f32>(value));
+        if constexpr (sizeof(Slot) == sizeof bits) std::memcpy(to + sizeof bits * i, &bits, sizeof bits);
+        else put<Slot>(to + sizeof(Slot) * i, value);
+        largest = std::max(largest, bits & 0x7fffffffu);
     }
     return largest <= std::bit_cast<u32>(LARGEST);
 }

@@ -171,7 +171,7 @@ class RowWriter {
     // The same of so many columns that are plain numbers side by side, all of which value_at(i) gives: false where one
     // does not fit, and they are to be given again one by one.
     template <class ValueAt>
-    bool put_all(u32 c, u64 count, ValueAt value_at) {
+    [[gnu::always_inline]] bool put_all(u32 c, u64 count, ValueAt value_at) {
         u8 *const to = floats_ + float_at_[c];
         if (!(has_doubles_ ? plain_floats::put_all<f64>(to, count, value_at)
                            : plain_floats::put_all<f32>(to, count, value_at)))

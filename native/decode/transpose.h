@@ -51,11 +51,11 @@ struct TileColumns {
 };
 
 // A row of a tile; of one that is not whole, the lanes of the mask.
-ST_AVX2 inline void store_row(f32 *out, __m256 row, bool whole, __m256i mask) {
+ST_AVX2 [[gnu::always_inline]] inline void store_row(f32 *out, __m256 row, bool whole, __m256i mask) {
     if (whole) _mm256_storeu_ps(out, row);
     else _mm256_maskstore_ps(out, mask, row);
 }
-ST_AVX2 inline void store_row(f64 *out, __m256 row, bool whole, __m256i mask) {
+ST_AVX2 [[gnu::always_inline]] inline void store_row(f64 *out, __m256 row, bool whole, __m256i mask) {
     const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(row));
     const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(row, 1));
     if (whole) {
@@ -107,11 +107,11 @@ ST_AVX2 bool transpose_avx2(const char *const *columns, u32 column_count, u32 ro
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"   // GCC 12's own header, by way of _mm512_undefined_ps
-ST_AVX512 inline void store_row(f32 *out, __m512 row, bool whole, __mmask16 mask) {
+ST_AVX512 [[gnu::always_inline]] inline void store_row(f32 *out, __m512 row, bool whole, __mmask16 mask) {
     if (whole) _mm512_storeu_ps(out, row);
     else _mm512_mask_storeu_ps(out, mask, row);
 }
-ST_AVX512 inline void store_row(f64 *out, __m512 row, bool whole, __mmask16 mask) {
+ST_AVX512 [[gnu::always_inline]] inline void store_row(f64 *out, __m512 row, bool whole, __mmask16 mask) {
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(row));
     const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(row, 1));
     if (whole) {

@@ -40,7 +40,7 @@ CATEGORY = {"kind": "category", "vocabulary": {"capacity": 16}, "embed": 2}
 TIME = {"role": "event_time", "unit": "ms"}
 # cells of 41 rows, and the column that they become, or why there is none; where a cell is missing it is the last
 SAMPLE: dict[str, tuple[list[Any], Any]] = {
-    "delay": ([at * 1.5 for at in ROWS], {**NUMBER, "missing": 0}),
+    "delay": ([at * 1.5 for at in ROWS], {**NUMBER, "missing": "mean"}),
     "carrier": (["ABC"[at % 3] for at in ROWS], {**CATEGORY, "missing": ""}),
     "code": ([*(at % 4 for at in ROWS), 1], CATEGORY),
     "empty": ([], "empty in the sample"),
@@ -58,7 +58,7 @@ SAMPLE: dict[str, tuple[list[Any], Any]] = {
     "version": ([3] * 41, "the same in every row of the sample"),
     "created_at": ([f"{day}T10:00:00+02:00" for day in [*DAYS, DAYS[0]]], TIME),
     "sent": ([*DAYS, DAYS[0]], "a time as text; created_at is the event time"),
-    "grade": ([3 + at % 3 for at in ROWS], {**NUMBER, "missing": 0}),
+    "grade": ([3 + at % 3 for at in ROWS], {**NUMBER, "missing": "mean"}),
 }
 
 
@@ -191,7 +191,7 @@ def test_fields_of_json_objects_are_columns_with_paths(run: Run, tmp_path: Path,
     kinds = {name: column.kind for name, column in job.schema.columns}
     assert (kinds["x"], kinds["on"], kinds["name"], kinds["out_late"]) == ("number", "category", "category", None)
     assert "# list: a list, of which only single elements can be columns" in (tmp_path / "job.toml").read_text()
-    assert dict(job.schema.columns)["odd_x"].missing == 0
+    assert dict(job.schema.columns)["odd_x"].missing == "mean"
     wanted = Wanted(job.schema)
     first = wanted.row(rows[0])
     assert first["user"] == rows[0]["user"] and first["out"] == rows[0]["out"]
@@ -288,7 +288,7 @@ def test_words_for_what_is_missing_make_no_texts_of_numbers(run: Run, tmp_path: 
     path, sample = tmp_path / "job.toml", written(tmp_path, cells)
     _, job = made(run, sample, "late", path)
     assert columns_of(path) == {
-        "x": {"kind": "number", "standardize": True, "missing": 0},
+        "x": {"kind": "number", "standardize": True, "missing": "mean"},
         "when": {"role": "event_time", "unit": "ms", "missing": "skip"},
         "word": {"kind": "category", "vocabulary": {"capacity": 64}, "embed": 5},
         "late": {"role": "label", "missing": "skip"},
@@ -322,8 +322,8 @@ def test_numbers_as_people_write_them(run: Run, tmp_path: Path, delimiter: str) 
         _, job = made(run, sample, "late", path)
         assert [columns_of(path)[each].get("parse") for each in ("x", "whole")] == [parse, parse], name
         found = job.plan().joined(job.plan().batches(FileRecords(job, [str(sample)])))
-        expected = [value(number) if at % 7 else 0 for at, number in enumerate(numbers)]
-        assert found["x"].tolist() == expected, name
+        expected = [value(number) if at % 7 else np.nan for at, number in enumerate(numbers)]
+        assert np.array_equal(found["x"], expected, equal_nan=True), name
         assert np.array_equal(found["whole"], np.arange(300) ** 2 * 11), name
 
 

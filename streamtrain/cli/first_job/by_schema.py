@@ -62,8 +62,8 @@ def _column(field: Field) -> SampledColumn:
 
 def _feature(field: Field, when: str) -> Decision:
     name, column = field.name, _column(field)
-    zero, empty = (", missing = 0", ', missing = ""') if field.optional else ("", "")
-    number = f'kind = "number", standardize = true{zero}'
+    mean, empty = (', missing = "mean"', ', missing = ""') if field.optional else ("", "")
+    number = f'kind = "number", standardize = true{mean}'
     texts = f'kind = "category", vocabulary = {{ capacity = {CAPACITY} }}, embed = 8{empty}'
     many = f"{{ {MANY}{empty} }} for more than {CAPACITY:,} values"
     if "{" in name or "}" in name:
@@ -91,7 +91,7 @@ def _feature(field: Field, when: str) -> Decision:
         settings = 'kind = "sparse", buckets = 262144, most = 256, cut = true'
         return Decision(name, settings, "a map of numbers", feature=True, sparse=True)
     if field.kind == kinds.LIST and field.of == kinds.FRACTION:
-        other = f'{{ kind = "vector", size = N, standardize = true{zero} }}'
+        other = f'{{ kind = "vector", size = N, standardize = true{mean} }}'
         return Decision(name, reason="a list of numbers, whose length is not known", other=other)
     return Decision(name, reason=f"{field.kind}{f' of {field.of}' if field.of else ''}")
 

@@ -118,7 +118,7 @@ def _feature(sample: Sample, column: SampledColumn, columns: Mapping[str, Sample
 
 
 def _number(sample: Sample, column: SampledColumn, labels: Sequence[SampledColumn]) -> Decision:
-    missing = ", missing = 0" if column.missing else ""
+    missing = ', missing = "mean"' if column.missing else ""
     parse = sample.parse(column, "decimal")
     why = "" if column.scale is None else f"decimals of scale {column.scale} in base64"
     number = Decision(column.name, f'kind = "number"{parse}, standardize = true{missing}', why, width=1, feature=True)
@@ -238,7 +238,7 @@ def _list(sample: Sample, column: SampledColumn) -> Decision | None:
         return None
     sizes = [len(cell) for cell in column.values]
     if len(set(sizes)) == 1 and any(isinstance(each, float) for each in column.elements):
-        missing = ", missing = 0" if column.missing else ""
+        missing = ', missing = "mean"' if column.missing else ""
         settings = f'kind = "vector", size = {sizes[0]}, standardize = true{missing}'
         return Decision(column.name, settings, f"lists of {sizes[0]} numbers", width=sizes[0], feature=True)
     distinct = max(len(set(map(str, column.elements))), sample.counts.get(column.name, 0))

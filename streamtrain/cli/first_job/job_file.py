@@ -189,7 +189,7 @@ bootstrap.servers = {json.dumps(bootstrap)}
 format = {json.dumps(records):<30}# {" | ".join(format_names())}
 start = "earliest"                     # holds for the first start only
 {found.where()}{topics}
-# {found_in}. missing: "dead_letter" (default), "skip", or a value.
+# {found_in}. missing: "dead_letter" (default), "skip", "mean" of a number, or a value.
 [columns]
 {columns}
 {found.transforms()}

@@ -99,10 +99,10 @@ Arena Arena::create(const ArenaSpec &spec) {
     header.results_offset = place(header.slot_count * sizeof(SlotResult));
     header.buffers_offset = place(header.slot_count * sizeof(u32));
     header.dead_letters_offset = place(header.dead_letter_bytes);
+    header.windows_offset = place(WINDOWS * (spec.state.state_bytes - spec.state.windows_offset));
     header.slots_offset = place(header.slot_count * header.slot_bytes);
     header.means_offset = place(MEAN_BUFFERS * header.mean_bytes);
     header.vectors_offset = place(header.workers * header.vector_bytes);
-    header.windows_offset = place(WINDOWS * (spec.state.state_bytes - spec.state.windows_offset));
     header.bytes = at;
 
     const int descriptor = memfd_create("streamtrain-arena", MFD_CLOEXEC);

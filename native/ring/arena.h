@@ -105,7 +105,7 @@ class Arena {
     template <class T> T &at(u64 offset) const { return *reinterpret_cast<T *>(base_ + offset); }
     void write_description(const ArenaSpec &spec);
     void read_description();
-    void populate();   // makes the pages of all but the dead letters, most of which are never needed
+    void populate();   // makes the pages of all but dead letters and windows, most of which are never needed
 
     int descriptor_ = -1;
     u8 *base_ = nullptr;

@@ -244,7 +244,8 @@ class Sink:
         assert own.keys() == its.keys()
         other = [name for name in own if own[name].tobytes() != its[name].tobytes()]
         assert not other, f"other bits than fit's: {other}"
-        assert self.total == self.fitted.manifest.metrics["total"]
+        fitted = self.fitted.manifest.metrics["total"]
+        assert self.total == fitted, f"other figures than fit's: {self.total}, {fitted}"
         expected = self.fitted.predict(self.asked)
         assert len({*map(repr, expected)}) > 1
         asked = [*map(self.wired, self.asked)]

@@ -406,6 +406,11 @@ def answers(sink: Sink) -> list[Answer]:
     return list(read_predictions(sink.live.name, bootstrap=sink.live.bootstrap, until_end=True))
 
 
+def narrowed(held: list[Row]) -> list[Row]:
+    """The rows as they come out of NEWER and its like, whose x1 is a float."""
+    return [{**row, "x1": float(np.float32(row["x1"]))} for row in held]
+
+
 class Registered:
     """Features of a sink whose records of one format name their schemas in the registry behind `front`."""
 
@@ -471,9 +476,7 @@ class Registered:
         def send(sink: Sink) -> None:
             subject = self.subject(sink)
             number = registered(self.client, f"{subject}-newer", newer)
-            held = sink.filled(rows(2 * ROUND, seed=1), 0)
-            for row in held:
-                row["x1"] = float(np.float32(row["x1"]))
+            held = narrowed(sink.filled(rows(2 * ROUND, seed=1), 0))
             sink.send([Sent({"value": framed(number, by_newer(row))}, [row]) for row in held])
             number = referring(self.client, subject, self.kind)
             held = sink.filled(rows(ROUND, seed=2), 0)
@@ -545,7 +548,7 @@ class Registered:
         def during(sink: Sink, first: Running) -> None:
             for fault in faults:
                 number = schema(sink, fault)
-                held = sink.filled(rows(ROUND, seed=7), 0)
+                held = narrowed(sink.filled(rows(ROUND, seed=7), 0))
                 self.front.asked.clear()
                 self.front.mode = fault
                 sink.send([Sent({"value": framed(number, encode(row, fault))}, [row]) for row in held])

@@ -130,13 +130,13 @@ def test_activation_gradients_agree_with_differences(name: str) -> None:
 
 @over("isa", [isa for isa in _native.supported_isas() if isa != "v2"])
 def test_elementwise_kernels_are_vector_code(isa: str) -> None:
-    """Half a nanosecond an element, 3 on an old and busy machine; libm would take 10 to 40 (v2 has no fma instruction).
+    """Half a nanosecond an element, 5 on an old and busy machine; libm takes 17 to 40, as in v2, which has no fma.
 
     The best of many, beside that of a kernel which computes nothing.
     """
     import time
 
-    def least(op: Op) -> float:
+    def least(op: Op, isa: str = isa) -> float:
         values, best = arguments(op, "float", n), 1e9
         for _ in range(200):
             start = time.perf_counter_ns()
@@ -145,9 +145,10 @@ def test_elementwise_kernels_are_vector_code(isa: str) -> None:
         return best
 
     n = 4096
-    bar = max(3, 6 * least(ops.get("relu_forward")))
+    nothing = least(ops.get("relu_forward"))
     for op in ops.load().values():
         if op.each == ("n",) and "float" in op.types:
+            bar = max(3, 6 * nothing, least(op, "v2") / 3)
             assert (took := least(op)) < bar, f"{op.name}: {took:.2f} ns an element, expected less than {bar:.2f}"
 
 

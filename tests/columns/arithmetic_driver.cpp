@@ -82,7 +82,7 @@ void not_numbers(long count) {
     }
 }
 
-template <class Transpose>
+template <class T, class Transpose>
 void transposes(const char *name, Transpose tried, long count) {
     for (long i = 0; i < count; ++i) {
         const u32 columns = 1 + chance() % 40, rows = chance() % 70;
@@ -94,11 +94,21 @@ void transposes(const char *name, Transpose tried, long count) {
                 value = chance() % 3000 ? static_cast<f32>(chance() % 999) : chance() & 1 ? NAN : -INFINITY;
             pointers.push_back(reinterpret_cast<const char *>(column.data()));
         }
-        std::vector<f32> got(rows * stride + 1, 7), expected(rows * stride + 1, 7);
+        std::vector<T> got(rows * stride + 1, 7), expected(rows * stride + 1, 7);
         const bool good = transpose_plain(pointers.data(), columns, rows, expected.data(), stride);
         if (tried(pointers.data(), columns, rows, got.data(), stride) != good) fail(name, "finite or not");
-        if (std::memcmp(got.data(), expected.data(), got.size() * 4) != 0) fail(name, "differs");
+        if (std::memcmp(got.data(), expected.data(), got.size() * sizeof(T)) != 0) fail(name, "differs");
     }
+}
+
+template <class T>
+void every_transpose(long count) {
+    transposes<T>("transpose", transpose<T>, count);
+#if defined(__x86_64__)
+    const auto by = [](auto tiles) { return [tiles](auto... given) { return transpose_with(tiles, given...); }; };
+    if (__builtin_cpu_supports("avx2")) transposes<T>("avx2", by(transpose_avx2<T>), count);
+    if (__builtin_cpu_supports("avx512dq")) transposes<T>("avx512", by(transpose_avx512<T>), count);
+#endif
 }
 
 }  // namespace
@@ -108,11 +118,7 @@ int main(int, char **arguments) {
     numbers(count);
     quotients(count);
     not_numbers(count);
-    transposes("transpose", transpose, count / 100);
-#if defined(__x86_64__)
-    const auto by = [](auto tiles) { return [tiles](auto... given) { return transpose_with(tiles, given...); }; };
-    if (__builtin_cpu_supports("avx2")) transposes("avx2", by(transpose_avx2), count / 100);
-    if (__builtin_cpu_supports("avx512dq")) transposes("avx512", by(transpose_avx512), count / 100);
-#endif
+    every_transpose<f32>(count / 100);
+    every_transpose<f64>(count / 100);
     std::puts("all the same");
 }

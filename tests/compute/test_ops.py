@@ -214,16 +214,18 @@ def put_into(op: Op, kind: str, given: Mapping[str, Any]) -> bool:
 
 
 def widened(op: Op, values: Sequence[Any], seed: int = 0) -> list[Any]:
-    """Arguments in double; with a seed each number that is read a rounding of a float away."""
+    """Arguments in double; with a seed each float that is read is a rounding away, and each double as many as a sum of
+    its rows has."""
     rng, found = np.random.default_rng(seed), []
 
     def wide(arg: Arg, content: Any) -> Any:
         if isinstance(content, list):
             return [wide(arg, one) for one in content]
-        if not isinstance(content, np.ndarray) or content.dtype != np.float32:
+        if not isinstance(content, np.ndarray) or content.dtype.kind != "f":
             return content
-        moved = 1 + ROUNDING * rng.uniform(-1, 1, content.shape) if seed and arg.role in ("given", "changed") else 1.0
-        return content.astype(np.float64) * moved
+        rounding = ROUNDING if content.dtype == np.float32 else len(content) * float(np.finfo(np.float64).eps)
+        moved = 1 + rounding * rng.uniform(-1, 1, content.shape) if seed and arg.role in ("given", "changed") else 1.0
+        return content.astype(np.float64) * moved if seed or content.dtype == np.float32 else content
 
     for arg, content in zip(op.args, values, strict=True):
         found.append(wide(arg, content))

@@ -44,7 +44,7 @@ _SOUNDS = (
 _NAMED = ("label.classes", "label.total", "standardize.label")  # blocks that a loss's PREDICTION names
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
-    "that is below floor or below |mean| / 2^23; where count is 0 the value as it is; 0 of a missing value where "
+    "that is below floor or below |mean| / 2^52; where count is 0 the value as it is; 0 of a missing value where "
     "the column says that missing is mean"
 )
 

@@ -77,7 +77,7 @@ class Predictor:
         """Mean, deviation and clip of a column."""
         of = dict(zip(self.statistics[name], self.tensors[name][row], strict=True))
         deviation = np.sqrt(of["squares"] / of["count"])
-        if deviation < max(of["floor"], abs(of["mean"]) / 2**23):
+        if deviation < max(of["floor"], abs(of["mean"]) / 2**52):
             deviation = 1.0
         return of["mean"], deviation, of.get("clip", 0) or np.inf
 

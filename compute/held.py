@@ -33,7 +33,7 @@ def held_of(
 
 
 def described(held: Held) -> dict[str, Any]:
-    """Returns it as a model spec has it."""
+    """Returns the table that a model spec has for it."""
     settings = {name: list(each) if isinstance(each, tuple) else each for name, each in held.settings.items()}
     return {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed,
             **initializers.told(held.init), "settings": settings}   # fmt: skip

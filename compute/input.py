@@ -32,8 +32,8 @@ NUMBERS, VECTORS = "numbers", "vectors"   # blocks of the slot
 
 
 def dtype_of(block: str, standardized: Iterable[object]) -> str:
-    """Returns the type of a slot's block of floats: numbers are float64 where one of them is standardised, since
-    float32 would round small differences of large numbers away first."""
+    """Returns the type of a slot's block of floats. Numbers are float64 if one of them is standardised: float32 would
+    lose small differences of large numbers."""
     return "f64" if block == NUMBERS and any(standardized) else "f32"
 
 

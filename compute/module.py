@@ -109,7 +109,7 @@ class Network:
 
     @property
     def _is_scored_apart(self) -> bool:
-        """Whether rows are scored as they are predicted: by a batch's own moments one row tells of the others."""
+        """True if rows are scored by the prediction pass: a batch's own moments would show each row the others."""
         return self._spec.least_rows > 1
 
     def train(self, builder: Builder, dz: Ref) -> None:

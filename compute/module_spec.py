@@ -10,15 +10,15 @@ from typing import Any, NoReturn
 from streamtrain.compute.input import NUMBERS, InputShape
 from streamtrain.errors import UserMistake
 
-PREFIX = "module."  # of its blocks' names
+PREFIX = "module."   # of its blocks' names
 COUNTERS = f"{PREFIX}counters"
-MAX_ELEMENTS, MAX_RANK = 1 << 40, 8  # of a tensor
+MAX_ELEMENTS, MAX_RANK = 1 << 40, 8   # of a tensor
 MAX_LEAST_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Tensor:
-    name: str  # as the library has it: "encoder.0.weight"
+    name: str   # as the library has it: "encoder.0.weight"
     shape: tuple[int, ...]
 
     @property
@@ -43,7 +43,7 @@ class Inputs:
     by its name; all numbers together are "numbers", unless a column is called so."""
 
     width: int
-    outputs: int  # that it gives: float32 [rows, outputs], or [rows] of one
+    outputs: int   # that it gives: float32 [rows, outputs], or [rows] of one
     columns: Mapping[str, slice]
 
     def to_list(self) -> list[Any]:
@@ -71,7 +71,7 @@ class Kept:
     """What an optimizer keeps for a parameter: float32, averaged as an optimizer's state is."""
 
     parameter: str
-    key: str  # as the optimizer has it: "exp_avg"
+    key: str   # as the optimizer has it: "exp_avg"
     shape: tuple[int, ...]
 
 
@@ -79,9 +79,9 @@ class Kept:
 class OwnOptimizer:
     """The network's own optimizer, in the place of the job's for its parameters."""
 
-    name: str  # of its class: "AdamW"
+    name: str   # of its class: "AdamW"
     kept: tuple[Kept, ...]
-    steps: tuple[tuple[str, str], ...]  # parameter and key of what counts its steps
+    steps: tuple[tuple[str, str], ...]   # parameter and key of what counts its steps
 
     def block(self, kept: Kept) -> str:
         return f"{self.name}.{kept.key}.{PREFIX}{kept.parameter}"
@@ -106,14 +106,14 @@ class OwnOptimizer:
 class ModuleSpec:
     """The network: a Module makes it, and an Instance computes it."""
 
-    name: str  # "package.module:Net"
+    name: str                        # "package.module:Net"
     inputs: Inputs
-    parameters: tuple[Tensor, ...]  # float32: learned
-    averages: tuple[Tensor, ...]  # float32: what steps change by themselves, or nothing does; averaged as well
-    counters: tuple[Tensor, ...]  # int64: what they count by themselves; all workers' counts are added
-    least_rows: int  # a batch of fewer is trained as in a prediction; 1: all are trained as in training
-    own_loss: bool = False  # it has a loss(), whose gradient stands in the place of the job's loss
-    optimizer: OwnOptimizer | None = None  # of configure_optimizers()
+    parameters: tuple[Tensor, ...]   # float32: learned
+    averages: tuple[Tensor, ...]     # float32: what steps change by themselves, or nothing does; averaged as well
+    counters: tuple[Tensor, ...]     # int64: what they count by themselves; all workers' counts are added
+    least_rows: int                  # a smaller batch is trained by running moments; 1: none is
+    own_loss: bool = False           # it has a loss(), whose gradient stands in the place of the job's loss
+    optimizer: OwnOptimizer | None = None   # of configure_optimizers()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data; `from_dict` reads it."""

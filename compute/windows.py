@@ -1,5 +1,6 @@
-"""Windows of scored rows, which close at the end of a round (native/ring/window_ring.h): the blocks of the state that
-hold the scores at the beginning of the open one, and the ring of those that have closed.
+"""Windows of scored rows, which close at the end of a round (native/ring/window_ring.h).
+
+Blocks of the state hold the scores at the beginning of the open window; a ring holds those at the ends of closed ones.
 
 Used by the coordinator, and by replay.
 """

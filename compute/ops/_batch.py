@@ -14,7 +14,7 @@ def weights(rng: np.random.Generator, rows: int) -> Array:
     """Weights of which about a tenth are 0, and the last few are padding."""
     weight = np.where(rng.random(rows) < 0.1, 0, rng.uniform(0.5, 2, rows))
     weight[rows - rows // 8 :] = 0
-    return weight.astype(np.float32)  # as the slot holds them: the step block has their sum
+    return weight.astype(np.float32)   # as the slot holds them: the step block has their sum
 
 
 def with_missing(rng: np.random.Generator, numbers: Array) -> Array:

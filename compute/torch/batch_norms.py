@@ -1,4 +1,4 @@
-"""Batch normalisation of a PyTorch module, in batches of too few rows for moments of their own."""
+"""Batch normalisation of a PyTorch module, in batches too small for a mean and variance of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ LEAST_ROWS = 32
 
 
 def running_norms(module: Any) -> list[Any]:
-    """Its batch normalisations whose running moments a step of training moves. Leaves the module in training mode."""
+    """Returns the batch norm layers whose running mean and variance a training step updates. Leaves the module in
+    training mode."""
     from torch.nn.modules.batchnorm import _BatchNorm
 
     module.train()
@@ -23,9 +24,11 @@ def running_norms(module: Any) -> list[Any]:
 
 
 class BatchNorms:
-    """Those of one module. A small batch is normalised by the running moments, and then joins them by as much less as
-    it has fewer rows: two rows say next to nothing of a mean, and streams begin with one. See
-    native/kernels/batch_norm.h."""
+    """The batch norm layers of one module.
+
+    A small batch is normalised by the running mean and variance. Then it updates them, with a momentum as much smaller
+    as it has fewer rows: streams begin with one row, which says little about a mean. See native/kernels/batch_norm.h.
+    """
 
     def __init__(self, module: Any) -> None:
         self._norms = running_norms(module)
@@ -39,7 +42,7 @@ class BatchNorms:
 
     @contextmanager
     def gathering(self, share: float) -> Iterator[None]:
-        """In it the module, in training mode, makes a pass over a batch that has this share of the rows it needs."""
+        """A context for one training pass over a batch. `share`: its rows / those that it needs."""
         self._moves.clear()
         small = share < 1
         self._share = share if small else 0.0
@@ -66,8 +69,8 @@ class BatchNorms:
         self._moves.append((norm, part, mean, variance))
 
     def move(self) -> bool:
-        """Moves the running moments by what was gathered, behind the backward pass, which reads them. Whether they are
-        finite."""
+        """Updates the running mean and variance after the backward pass, which reads them; returns False if they are
+        not finite."""
         for norm, part, mean, variance in self._moves:
             apart = mean - norm.running_mean
             norm.running_mean.add_(apart, alpha=part)

@@ -39,7 +39,7 @@ class TorchInstance:
         self._norms = BatchNorms(module)
         self._trains: bool | None = None
         self._step: _native.StepBlock
-        self._x: Any = None  # of the newest forward step, with its outputs
+        self._x: Any = None   # of the newest forward step, with its outputs
         self._y: Any = None
 
     def forward(self, step: _native.StepBlock, x: Array, z: Array, *rest: Array) -> Run:
@@ -76,7 +76,7 @@ class TorchInstance:
         dzs, dxs = torch.from_numpy(dz), None if dx is None else torch.from_numpy(dx)
 
         def run(rows: int, slot: int) -> None:
-            flat.fill(0)  # gradients are added to what is there, in place
+            flat.fill(0)   # gradients are added to what is there, in place
             if dxs is not None:
                 dxs[:rows].zero_()
                 self._x.grad = dxs[:rows]
@@ -118,7 +118,7 @@ class TorchInstance:
         held = {(each.parameter, each.key): torch.from_numpy(array) for each, array in zip(own.kept, kept, strict=True)}
         parameters = [self._tensors[tensor.name] for tensor in self._spec.parameters]
 
-        made = -1  # the number of its newest step
+        made = -1   # the number of its newest step
 
         def go_on_from(number: int) -> None:
             """Its state is ours, and says that so many steps were made."""
@@ -132,7 +132,7 @@ class TorchInstance:
             if not step.weight_sum > 0:
                 return
             if step.number == 1:
-                optimizer.state.clear()  # it begins as it does by itself
+                optimizer.state.clear()   # it begins as it does by itself
             elif made != step.number - 1:
                 go_on_from(step.number - 1)
             optimizer.step()
@@ -175,7 +175,7 @@ class TorchInstance:
         return told
 
     def _in_mode(self, train: bool) -> None:
-        if self._trains != train:  # a walk over all its parts
+        if self._trains != train:   # a walk over all its parts
             self.module.train(train)
             self._trains = train
 

@@ -22,7 +22,7 @@ from streamtrain.compute.torch.own import optimizer_of
 from streamtrain.compute.torch.source import TorchModule, tensors_in
 from streamtrain.errors import UserMistake
 
-EMBEDDING_BYTES = 64 << 20  # of a table, of which every row is updated, averaged and published every time
+EMBEDDING_BYTES = 64 << 20   # of a table, of which every row is updated, averaged and published every time
 _ROWS = 3
 _SEED = 20261124
 
@@ -51,17 +51,14 @@ def _spec(name: str, inputs: Inputs, module: Any) -> ModuleSpec:
     import torch
 
     parameters = dict(module.named_parameters())
-    wrong = [
-        f"{key} is {tensor.dtype} on {tensor.device}"
-        for key, tensor in parameters.items()
-        if tensor.dtype != torch.float32 or tensor.device.type != "cpu"
-    ]
+    wrong = [f"{key} is {tensor.dtype} on {tensor.device}" for key, tensor in parameters.items()
+             if tensor.dtype != torch.float32 or tensor.device.type != "cpu"]
     if wrong or not parameters:
         got = ", ".join(wrong[:5]) if wrong else "none"
         raise UserMistake(f"{WHERE}: {name}: expected parameters of torch.float32 on the CPU, got {got}")
     parts: dict[Any, list[Tensor]] = {torch.float32: [], torch.int64: []}
     for key, tensor in module.named_buffers():
-        parts.get(tensor.dtype, []).append(Tensor(key, tuple(tensor.shape)))  # of other types: constants
+        parts.get(tensor.dtype, []).append(Tensor(key, tuple(tensor.shape)))   # of other types: constants
     learned, frozen = (
         tuple(Tensor(key, tuple(each.shape)) for key, each in parameters.items() if each.requires_grad is wanted)
         for wanted in (True, False)
@@ -116,8 +113,8 @@ def _batch(inputs: Inputs, rows: int) -> Any:
 
 
 def _least_rows(source: TorchModule, spec: ModuleSpec, label_dtype: str) -> int:
-    """What the module says of itself, or LEAST_ROWS where a batch's moments move running ones; else 1, or 2 where it
-    cannot be trained on a single row by moments of its own making."""
+    """Returns the module's attribute `least_rows`. Without it: LEAST_ROWS if it has batch norm layers, 2 if it cannot
+    be trained on a single row, else 1."""
     module = source.fresh(spec.inputs, 0)
     least = getattr(module, "least_rows", LEAST_ROWS if running_norms(module) else None)
     if least is None:

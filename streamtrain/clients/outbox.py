@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 import signal
@@ -58,7 +59,7 @@ class Outbox:
         self._server: threading.Thread | None = None
         self._ended = threading.Event()
         self._open()
-        _unsent.add(self)
+        _outboxes.add(self)
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # which would lose what librdkafka has not sent
             with suppress(ValueError):  # a thread other than the main one can set no handler
                 signal.signal(signal.SIGTERM, _exit)
@@ -74,6 +75,11 @@ class Outbox:
         if not failures_only:
             self._server = threading.Thread(target=self._serve, name=f"streamtrain-writer-{self.topic}", daemon=True)
             self._server.start()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether its writer waits for delivery and takes nothing more."""
+        return self.shut and not self._ended.is_set()
 
     def __len__(self) -> int:
         """Records accepted and not known to be delivered."""
@@ -154,6 +160,7 @@ class Outbox:
     def close(self) -> None:
         """Ends the thread of the reports and librdkafka's, with their sockets: nothing is sent afterwards."""
         self._ended.set()
+        _go_on_ending()
         if self._server is threading.current_thread():
             return  # its producer still reports: it ends when the garbage collector finds it
         if self._server is not None:
@@ -164,6 +171,8 @@ class Outbox:
     def leave_to_parent(self) -> None:
         """In a forked child: the producer must never be freed, it would wait for threads that are not here."""
         self._server = None
+        self._ended = threading.Event()  # the parent's may be locked
+        self._ended.set()
         self.shut = self.refusing = True
         if "_producer" in vars(self):
             keep_for_ever(self._producer)
@@ -187,15 +196,28 @@ class Outbox:
             _call(self._on_delivery, error, message)
 
 
-_unsent: weakref.WeakSet[Outbox] = weakref.WeakSet()  # every outbox; those that are shut keep nothing
+_outboxes: weakref.WeakSet[Outbox] = weakref.WeakSet()
+_delayed: list[signal.Signals] = []  # the signal that came while a writer was closing
 
 
 def _exit(number: int, frame: object) -> None:
-    """Ends the program as sys.exit does where records may be unsent, else as the signal does; the next one at once."""
+    """Handles SIGTERM: ends the program as sys.exit does where records may be unsent, else as the signal does.
+
+    A writer that is closing ends first. A second signal ends the program at once.
+    """
+    if not _delayed and any(outbox.is_closing for outbox in _outboxes):
+        _delayed.append(signal.Signals(number))
+        return
     signal.signal(number, signal.SIG_DFL)
-    if any(not outbox.shut for outbox in _unsent):
+    if not _delayed and any(not outbox.shut for outbox in _outboxes):
         raise SystemExit(128 + number)
     os.kill(os.getpid(), number)
+
+
+def _go_on_ending() -> None:
+    """Handles a delayed signal in the main thread, as soon as no writer is closing."""
+    if _delayed and not any(outbox.is_closing for outbox in _outboxes):
+        _thread.interrupt_main(_delayed.pop())
 
 
 def _nobody(error: KafkaError | None, message: Message) -> None:

@@ -24,12 +24,8 @@ class Pipeline:
     """Compiled of columns and transforms. `problems`: what is wrong with them, each beginning with its transform."""
 
     def __init__(
-        self,
-        columns: Columns,
-        transforms: Sequence[tuple[str, Table]],
-        where: str | None,
-        loss_of: Callable[[str], str],
-        requests: bool,
+        self, columns: Columns, transforms: Sequence[tuple[str, Table]], where: str | None,
+        loss_of: Callable[[str], str], requests: bool,
     ) -> None:
         self.problems: list[str] = []
         self._loss_of, self._columns = loss_of, dict(columns)
@@ -166,3 +162,5 @@ def stand_in(made: MadeColumn, one: Making, loss: str) -> Any:
     if isinstance(found, str) != (made.result.holds == TEXT):
         return None
     return found if isinstance(found, str) else column.entry.read_stand_in(column, loss)
+
+

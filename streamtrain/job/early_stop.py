@@ -20,7 +20,9 @@ class EarlyStop:
     """Of one job's settings; `figures` are those its model is judged by. `held_out`: what rows held out are, where they
     judge it."""
 
-    def __init__(self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None
+    ) -> None:
         self._score, minimise = settings.figure(figures)
         self._conditions = settings.conditions(minimise)
         self._told = {**settings.model_dump(mode="json", by_alias=True, exclude_none=True), "score": self._score}
@@ -34,7 +36,7 @@ class EarlyStop:
         return found if same else None
 
     def is_due(self, metrics: Metrics, passes: int) -> bool:
-        """Whether a publication is an evaluation: a window has closed, or it ends a pass where rows are held out."""
+        """Returns True if a publication is an evaluation: a window has closed, or it ends a pass over held out rows."""
         return bool(metrics["windows"]) or (self._held_out is not None and passes > 0)
 
     def why(self, metrics: Metrics) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from streamtrain._native import WINDOW_ROWS
 from streamtrain.columns.kinds import FEATURE
 from streamtrain.compute import optimizers
 from streamtrain.compute.losses import label_kind
@@ -20,7 +21,6 @@ from streamtrain.compute.metrics import LOSS, by_head, constant_of
 from streamtrain.job.job import Job
 
 FIRST_ROWS = 10_000  # of a lineage, in which no model is judged
-WINDOW_ROWS = 10_000  # of a window, at the least
 WINDOWS = 2  # in a row that lose too much
 WORST = 1.05  # times the constant prediction's loss
 HIGH_RATE = 30  # times the optimizer's default learning rate

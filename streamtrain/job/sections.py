@@ -161,12 +161,11 @@ class Optimizer(Section):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    name: Annotated[str, OneOf(optimizers.names)] = Field(default="adam", description="the update rule")
+    name: Annotated[str, OneOf(optimizers.names)] = Field(
+        default="adam", description="the update rule"
+    )
     learning_rate: float = Field(
-        default=1e-3,
-        gt=0,
-        le=1_000,
-        allow_inf_nan=False,
+        default=1e-3, gt=0, le=1_000, allow_inf_nan=False,
         description="the size of a step; if not given, what is usual for the optimizer",
     )
 
@@ -228,9 +227,7 @@ class EarlyStopping(Section):
         default=None, alias="time", description="so much time has passed since the first publication, by its clock"
     )
     epochs: int | None = Field(
-        default=None,
-        ge=1,
-        le=1_000_000,
+        default=None, ge=1, le=1_000_000,
         description="so many passes are done: starts with an end (--until-end, --files, --max-rows) that came to it",
     )
     invalid_score: bool = Field(
@@ -278,9 +275,7 @@ class Train(Section):
         "batch_rows, as a round of a large table costs the same however few rows it has",
     )
     accumulate: int = Field(
-        default=1,
-        ge=1,
-        le=MOST_ROWS,
+        default=1, ge=1, le=MOST_ROWS,
         description="batches of batch_rows that are one update, by the gradient of all their rows",
     )
     workers: int = Field(default=1, ge=1, le=_native.MAX_WORKERS, description="worker processes")
@@ -353,8 +348,7 @@ class Publish(Section):
     """When snapshots are published and how many stay."""
 
     interval_s: Annotated[float, Duration(1)] = Field(
-        default=1.0,
-        alias="interval",
+        default=1.0, alias="interval",
         description="time between two publications; after one that takes longer, as long again, at most 5s",
     )
     keep: int = Field(default=8, ge=2, le=10_000, description="newest snapshots kept in the topic")

@@ -1,4 +1,4 @@
-"""What a process of a run asks of the kernel about itself and its family."""
+"""Settings of a process at the kernel: its parent, children, name and standard streams."""
 
 from __future__ import annotations
 

@@ -143,12 +143,24 @@ TERMINATED = """
 import os, signal
 os.kill(os.getpid(), signal.SIGTERM)
 """
+CLOSING = """
+import os, signal
+flush = writer._outbox.flush
+def terminated(timeout_s):
+    os.kill(os.getpid(), signal.SIGTERM)
+    flush(timeout_s)
+writer._outbox.flush = terminated
+writer.close()
+while True:
+    pass
+"""
 
 
 def test_a_writer_left_open_at_the_programs_end_sends_or_says(job: Job, path: Path) -> None:
     assert ended(OPEN_AT_THE_END, path).returncode == 0
     assert ended(OPEN_AT_THE_END + TERMINATED, path).returncode == 128 + signal.SIGTERM
-    assert xs(job) == sorted([*range(5)] * 2)
+    assert ended(OPEN_AT_THE_END + CLOSING, path).returncode == -signal.SIGTERM
+    assert xs(job) == sorted([*range(5)] * 3)
     assert ended(OPEN_AT_THE_END + "writer.close()" + TERMINATED, path).returncode == -signal.SIGTERM
     path.write_text(LOST.replace("[topics]", 'producer."message.timeout.ms" = 300\n[topics]'))
     lost = ended(OPEN_AT_THE_END, path)

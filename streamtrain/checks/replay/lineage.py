@@ -124,7 +124,7 @@ class LineageState:
         return state
 
     def _metric_differences(self, log: RoundLog, state: Mapping[str, State], windows: list[Scores]) -> list[str]:
-        """Of loss and scores in total and over windows."""
+        """Returns the differences of loss and scores, in total and over windows."""
         found: dict[str, Any] = self._quality.look(state, windows)
         spans = ("total", "window", "windows", "updates", "clipped", "evicted", "rate_left")
         return [

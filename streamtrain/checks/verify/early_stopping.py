@@ -108,8 +108,7 @@ class _Stops:
             wrong.append(f"has {has} of rows held out")
         return wrong + [
             f"early stopping has {name} {found.get(name)!r:.80}, counted again it is {again.get(name)!r:.80}"
-            for name in sorted({*again, *found})
-            if again.get(name) != found.get(name)
+            for name in sorted({*again, *found}) if again.get(name) != found.get(name)
         ]
 
 

@@ -1,4 +1,4 @@
-"""The windows of scored rows: each has its rows, closes with the first round that brings them, and has its figures."""
+"""Checks windows of scored rows: each has its figures and closes with the first round that brings enough rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamtrain.topics.rounds import RoundLog
 
 @dataclass
 class _Open:
-    """The open window after a log. None is not known."""
+    """The open window after a log. None: unknown."""
 
     lineage: str
     version: int
@@ -52,7 +52,7 @@ def check_windows(check: Check, logs: Sequence[RoundLog]) -> None:
 
 
 def _passed(now: _Open, log: RoundLog, closed: list[int], rows: list[Any], total: int | None) -> list[str]:
-    """What is wrong with the windows of a log, behind which `now` stands then."""
+    """Returns what is wrong with the windows of a log; `now` becomes the open window after it."""
     found = []
     counts = log.rounds["slots"].astype(np.int64)
     trained = np.diff(np.cumsum([0, *log.slots["trained"]], dtype=np.int64)[np.cumsum([0, *counts])])

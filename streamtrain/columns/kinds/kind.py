@@ -180,7 +180,7 @@ class Kind(Generic[S]):
         return False
 
     def is_float(self, column: S) -> bool:
-        """Whether its cells are floats in the slot, so that a record may hold them as float32: not those of
+        """True if its cells are floats in the slot. A record may hold those as float32, but for columns in
         Schema.exact."""
         return False
 

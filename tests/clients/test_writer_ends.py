@@ -17,7 +17,6 @@ from at_once import run_at_once
 from confluent_kafka import Producer
 from publisher import Publisher
 from small_model import SmallModel
-from waiting import wait_for
 
 from streamtrain import Job, RecordWriter
 from streamtrain.clients.live_model import LiveModel
@@ -41,17 +40,14 @@ def test_an_exception_in_the_block_flushes_what_was_gathered_or_says_what_is_not
 
 @pytest.mark.parametrize("pack", [None, 7])
 def test_many_threads_lose_nothing(job: Job, pack: int | None) -> None:
-    """A closed writer's threads, librdkafka's too, have ended."""
     def write(turn: int) -> None:
         for number in range(turn, 3_000, 6):
             writer.write({"x": number, "late": 0} if number % 5 else [{"x": number, "late": 0}])
 
-    before = set(os.listdir("/proc/self/task"))
     with RecordWriter(job, pack=pack) as writer:
         run_at_once({str(turn): partial(write, turn) for turn in range(6)})
         writer.flush()
         assert writer.rows_written == 3_000
-    wait_for(lambda: before >= set(os.listdir("/proc/self/task")))
     assert xs(job) == list(range(3_000))
 
 
@@ -129,22 +125,28 @@ def path(job: Job, tmp_path: Path) -> Path:
 
 
 def ended(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True)
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
 OPEN_AT_THE_END = """
-import sys
+import os, signal, sys
 from streamtrain import RecordWriter
+threads = {*os.listdir("/proc/self/task")}
 writer = RecordWriter(sys.argv[1], pack=256)
 for number in range(5):
     writer.write({"x": number, "late": 0})
 """
+# librdkafka's threads have ended too
+CLOSED = """
+writer.close()
+while not threads >= {*os.listdir("/proc/self/task")}:
+    pass
+"""
 TERMINATED = """
-import os, signal
 os.kill(os.getpid(), signal.SIGTERM)
 """
 CLOSING = """
-import os, signal
 flush = writer._outbox.flush
 def terminated(timeout_s):
     os.kill(os.getpid(), signal.SIGTERM)
@@ -161,7 +163,7 @@ def test_a_writer_left_open_at_the_programs_end_sends_or_says(job: Job, path: Pa
     assert ended(OPEN_AT_THE_END + TERMINATED, path).returncode == 128 + signal.SIGTERM
     assert ended(OPEN_AT_THE_END + CLOSING, path).returncode == -signal.SIGTERM
     assert xs(job) == sorted([*range(5)] * 3)
-    assert ended(OPEN_AT_THE_END + "writer.close()" + TERMINATED, path).returncode == -signal.SIGTERM
+    assert ended(OPEN_AT_THE_END + CLOSED + TERMINATED, path).returncode == -signal.SIGTERM
     path.write_text(LOST.replace("[topics]", 'producer."message.timeout.ms" = 300\n[topics]'))
     lost = ended(OPEN_AT_THE_END, path)
     assert "RecordWriter to x.records was not closed: x.records: a record was not delivered" in lost.stderr, lost

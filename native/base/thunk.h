@@ -1,6 +1,6 @@
 // ST_EXPORT(kernel) or ST_EXPORT(kernel, float, double): the registry of kernels. The signature is derived from the C++
 // function type. Entries are constant data in a section of their own: nothing of a unit built for a newer instruction
-// set runs at load.
+// set runs at load. ST_EXPORT_HOST is for matrix products, ST_EXPORT_UPDATE for what an optimizer changes.
 #pragma once
 #include "base/types.h"
 #include "base/step.h"
@@ -8,6 +8,7 @@
 #if defined(__CUDACC_RTC__)
 #define ST_EXPORT(...)
 #define ST_EXPORT_HOST(...)
+#define ST_EXPORT_UPDATE(...)
 #else
 #include <utility>
 
@@ -23,6 +24,7 @@ struct KernelEntry {
     const char *const *arguments;  // "i64", "f32", "f32*", "const f32*", "step*", ...
     u32 argument_count;
     bool host_only;                // CUDA has another way for it (cuBLAS)
+    bool subnormals_are_zero;      // while it runs, see plan/subnormal.h
 };
 
 // Defined in base/registry.cpp.
@@ -76,18 +78,19 @@ struct Exported<function> {
 #define ST_TEXT(x) ST_TEXT_(x)
 #define ST_JOIN_(a, b) a##b
 #define ST_JOIN(a, b) ST_JOIN_(a, b)
-#define ST_ENTRY_(number, kernel, function, types, host_only)                                                   \
+#define ST_ENTRY_(number, kernel, function, types, ...)                                                         \
     static constinit const st::KernelEntry ST_JOIN(kernel##_entry, number) = {                                  \
         #kernel, types, ST_TEXT(ST_ISA_NAME), st::Exported<function>::call, st::Exported<function>::names,      \
-        st::Exported<function>::count, host_only};                                                              \
+        st::Exported<function>::count, __VA_ARGS__};                                                            \
     static constinit const st::KernelEntry *ST_JOIN(kernel##_pointer, number)                                   \
         __attribute__((section("st_kernels"), used)) = &ST_JOIN(kernel##_entry, number);
-#define ST_EXPORT_0(kernel, host_only) ST_ENTRY_(0, kernel, &kernel, "", host_only)
-#define ST_EXPORT_1(kernel, a) ST_ENTRY_(1, kernel, &kernel<a>, #a, false)
-#define ST_EXPORT_2(kernel, a, b) ST_EXPORT_1(kernel, a) ST_ENTRY_(2, kernel, &kernel<b>, #b, false)
-#define ST_EXPORT_3(kernel, a, b, c) ST_EXPORT_2(kernel, a, b) ST_ENTRY_(3, kernel, &kernel<c>, #c, false)
+#define ST_EXPORT_0(kernel, ...) ST_ENTRY_(0, kernel, &kernel, "", __VA_ARGS__)
+#define ST_EXPORT_1(kernel, a) ST_ENTRY_(1, kernel, &kernel<a>, #a, false, false)
+#define ST_EXPORT_2(kernel, a, b) ST_EXPORT_1(kernel, a) ST_ENTRY_(2, kernel, &kernel<b>, #b, false, false)
+#define ST_EXPORT_3(kernel, a, b, c) ST_EXPORT_2(kernel, a, b) ST_ENTRY_(3, kernel, &kernel<c>, #c, false, false)
 #define ST_PICK_(kernel, a, b, c, chosen, ...) chosen
-#define ST_EXPORT_NONE(kernel) ST_EXPORT_0(kernel, false)
+#define ST_EXPORT_NONE(kernel) ST_EXPORT_0(kernel, false, false)
 #define ST_EXPORT(...) ST_PICK_(__VA_ARGS__, ST_EXPORT_3, ST_EXPORT_2, ST_EXPORT_1, ST_EXPORT_NONE, )(__VA_ARGS__)
-#define ST_EXPORT_HOST(kernel) ST_EXPORT_0(kernel, true)
+#define ST_EXPORT_HOST(kernel) ST_EXPORT_0(kernel, true, true)
+#define ST_EXPORT_UPDATE(kernel) ST_EXPORT_0(kernel, false, true)
 #endif

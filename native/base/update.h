@@ -146,7 +146,7 @@ ST_INLINE void update_rows(const Touched &touched, StepBlock *step, const f64 *s
         update_rows<Formula>({rows, entries, columns, tables, tables_tk, ends_r, categories_ec, lead_te, g_eu},    \
                              step, settings_k, scale_t, p_t, held_t);                                              \
     }                                                                                                              \
-    ST_EXPORT(name##_rows)
+    ST_EXPORT_UPDATE(name##_rows)
 
 #define ST_OPTIMIZER(name, Formula)                                                                                \
     ST_KERNEL void name(i64 n, i64 stretches, StepBlock *step, const f64 *settings_sk, const f32 *scale_s,         \
@@ -154,5 +154,5 @@ ST_INLINE void update_rows(const Touched &touched, StepBlock *step, const f64 *s
         f32 *held[] = {a_n, b_n, c_n};                                                                             \
         update_all<Formula>(stretches, step, settings_sk, scale_s, g_n, p_n, held);                                \
     }                                                                                                              \
-    ST_EXPORT(name)                                                                                                \
+    ST_EXPORT_UPDATE(name)                                                                                         \
     ST_OPTIMIZER_ROWS(name, Formula)

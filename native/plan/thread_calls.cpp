@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "plan/subnormal.h"
 
 namespace st {
 namespace {
@@ -79,7 +80,8 @@ void ThreadCalls::compile_kernel(const PlanCall &call, const std::string &isa, c
     u32 first = static_cast<u32>(cells_.size());
     u64 told = turn_cells_.size();
     for (const PlanArgument &argument : call.arguments) compile_argument(argument, memories);
-    calls_.push_back({kernel->thunk, first, turn_cells_.size() > told ? i64{in_order_++} : -1});
+    calls_.push_back(
+        {kernel->thunk, first, kernel->subnormals_are_zero, turn_cells_.size() > told ? i64{in_order_++} : -1});
 }
 
 void ThreadCalls::compile_argument(const PlanArgument &argument, const Memories &memories) {
@@ -108,7 +110,7 @@ void ThreadCalls::moves(u64 &cell, const PlanArgument &argument) {
 }
 
 void ThreadCalls::compile_outside(Outside &call) {
-    calls_.push_back({call_outside, static_cast<u32>(cells_.size()), -1});
+    calls_.push_back({call_outside, static_cast<u32>(cells_.size()), false, -1});
     add_cell(reinterpret_cast<u64>(&call));
     row_cells_.push_back({add_cell(0), 1});
     moving_cells_.push_back({&cells_[add_cell(0)], true, 0, 0});
@@ -130,6 +132,13 @@ void ThreadCalls::set_cells(const u8 *slot, const Tile &tile) {
     for (u32 cell : turn_cells_) cells_[cell] = tile.turn;
 }
 
+void ThreadCalls::make(const Call &call) {
+    void **arguments = pointers_.data() + call.first_pointer;
+    if (!call.subnormals_are_zero) return call.thunk(arguments);
+    const SubnormalsAreZero flush;
+    call.thunk(arguments);   // by an address: no arithmetic of it moves out of here
+}
+
 void ThreadCalls::run_chain(u64 first, const Chain &chain) {
     const u64 elements = *chain.counts[0];
     auto move = [&](u64 by) {
@@ -138,18 +147,17 @@ void ThreadCalls::run_chain(u64 first, const Chain &chain) {
     for (u64 done = 0, count = 0; done < elements; done += count, move(count)) {
         count = std::min(STRIP, elements - done);
         for (u64 *cell : chain.counts) *cell = count;
-        for (u64 at = first; at < first + chain.calls; ++at)
-            calls_[at].thunk(pointers_.data() + calls_[at].first_pointer);
+        for (u64 at = first; at < first + chain.calls; ++at) make(calls_[at]);
     }
     move(u64{0} - elements);   // back: what does not go with the tile is not set again
 }
 
 template <class Make>
-void ThreadCalls::run_all(Make make) {
+void ThreadCalls::run_all(Make make_call) {
     for (u64 at = 0; at < calls_.size(); ++at) {
         const Call &call = calls_[at];
         if (call.chain < 0) {
-            make(call);
+            make_call(call);
             continue;
         }
         const Chain &chain = chains_[static_cast<u64>(call.chain)];
@@ -160,14 +168,14 @@ void ThreadCalls::run_all(Make make) {
 
 void ThreadCalls::run(const u8 *slot, const Tile &tile) {
     set_cells(slot, tile);
-    run_all([&](const Call &call) { call.thunk(pointers_.data() + call.first_pointer); });
+    run_all([&](const Call &call) { make(call); });
 }
 
 void ThreadCalls::run(const u8 *slot, const Tile &tile, TileOrder &order) {
     set_cells(slot, tile);
     run_all([&](const Call &call) {
-        auto make = [&] { call.thunk(pointers_.data() + call.first_pointer); };
-        call.in_order < 0 ? make() : order.in_turn(static_cast<u32>(call.in_order), tile.number, make);
+        auto its_turn = [&] { make(call); };
+        call.in_order < 0 ? its_turn() : order.in_turn(static_cast<u32>(call.in_order), tile.number, its_turn);
     });
 }
 

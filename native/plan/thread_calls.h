@@ -41,6 +41,7 @@ class ThreadCalls {
     struct Call {
         Thunk thunk;
         u32 first_pointer;
+        bool subnormals_are_zero;
         i64 in_order;      // which of those that are; -1: none
         i64 chain = -1;    // that begins with it; -1: none
     };
@@ -71,9 +72,10 @@ class ThreadCalls {
     void add_to_chain(Chain &chain, const std::vector<PlanArgument> &arguments);
     u32 add_cell(u64 bits);
     void set_cells(const u8 *slot, const Tile &tile);
+    void make(const Call &call);
     void run_chain(u64 first, const Chain &chain);
     template <class Make>
-    void run_all(Make make);
+    void run_all(Make make_call);
 
     bool by_tiles_;
     u32 in_order_ = 0;

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -456,6 +457,23 @@ def test_many_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any, steps:
                 wait_until_asleep(mine)
         found.add(rigged.state.tobytes() + rigged.share.tobytes())
     assert len(found) == 1
+
+
+def test_products_and_optimizers_take_subnormal_numbers_as_zero(rig: Any, spec: Any) -> None:
+    """They cost a hundred cycles each; in the threads of a plan too, and nowhere behind it."""
+    for threads, isa in product((1, 3), _native.supported_isas()):
+        rigged = rig(spec(loss="mean_squared_error", layers=[]), rows=MANY_TILES, capacity=MANY_TILES)
+        views = rigged.model.views(rigged.state)
+        views["output.weight"][:], views["output.bias"][:], rigged.blocks["numbers"][:] = 1e-10, 0, 1e-30
+        plan = rigged.plan(threads=threads, isa=isa, phases=(*TRAINING, "predict"))
+        plan.predict(rigged.address)
+        assert not plan.output().any(), (threads, isa)
+        for name in ("adam.m.output.weight", "adam.v.output.weight"):
+            views[name][:] = 1e-42
+        rigged.blocks["numbers"][:] = 0
+        rigged.step(plan)
+        assert not views["adam.m.output.weight"].any() and not views["adam.v.output.weight"].any(), (threads, isa)
+    assert (np.full(9, 1e-30, np.float32) * np.float32(1e-10)).all()
 
 
 def test_what_a_tile_makes_no_other_thread_writes(rig: Any, spec: Any) -> None:

@@ -35,7 +35,7 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.topics.topic import TopicWish
 
 _starts = pytest.StashKey[Counter[str]]()
-PROCESSES = 4  # on two cores; most tests wait for Kafka
+PROCESSES = 6  # on two cores; most tests wait for Kafka
 MAX_STARTS = 120  # of commands and brokers in the default run; each is up to a second of two cores
 
 
@@ -304,20 +304,35 @@ def _in_shard(item: pytest.Item, shard: str | None) -> bool:
 SELECTED_BY_NAME = ("full", "gpu", "mutants")  # markers whose tests run only if -m names one of them
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what `-m` did not select; skips GPU tests, with the reason, where there is no GPU.
-
-    Tests that build come first: at the end the other processes would wait for them.
-    """
+def _order(items: list[pytest.Item]) -> None:
+    """Tests that build come first. Files that wait for Kafka, those of many tests first, lie evenly among files that
+    keep a core busy, so that processes wait beside others that compute, and the last files are short."""
+    files: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if NEED_KAFKA & {*getattr(item, "fixturenames", ())}:
+        files[item.location[0]].append(item)
+    waits = {name: any(map(NEED_KAFKA.intersection, map(_fixtures, of))) for name, of in files.items()}
+    place: dict[str, float] = {}
+    for kind in (True, False):
+        names = sorted((name for name in files if waits[name] == kind), key=lambda name: -len(files[name]))
+        place.update((name, at / len(names)) for at, name in enumerate(names))
+    items.sort(key=lambda item: ("kept_build" not in _fixtures(item), place[item.location[0]], item.location[0]))
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    return getattr(item, "fixturenames", ())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what `-m` did not select; skips GPU tests, with the reason, where there is no GPU."""
+    for item in items:
+        if NEED_KAFKA.intersection(_fixtures(item)):
             item.add_marker(pytest.mark.kafka)
     unwanted = [name for name in SELECTED_BY_NAME if name not in config.option.markexpr]
     left_out = {item for item in items if any(map(item.get_closest_marker, unwanted))}
     left_out |= {item for item in items if not _in_shard(item, config.option.shard)}
     config.hook.pytest_deselected(items=[*left_out])
     items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: "kept_build" not in getattr(item, "fixturenames", ()))
+    _order(items)
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu and (reason := missing_gpu()):
         for item in on_gpu:

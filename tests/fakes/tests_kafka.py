@@ -33,7 +33,7 @@ def running_kafka() -> Iterator[str]:
         with _in_docker():
             yield COMPOSE_ADDRESS
     elif wanted == "embedded":
-        with start_broker(kafka_home=kafka_home()) as broker:
+        with start_broker(kafka_home=kafka_home(), fast_start=True) as broker:
             yield broker.bootstrap
     else:
         raise pytest.UsageError(f"STREAMTRAIN_TEST_BROKER: expected docker or embedded, got {wanted!r}")

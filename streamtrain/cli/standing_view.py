@@ -43,7 +43,7 @@ def standing_view(document: dict[str, Any]) -> Group:
     metrics = document.get("metrics", {})
     lines += [
         (name.replace("_", " "), _LINES.get(name, _told)(value))
-        for name, value in metrics.items() if name not in SPANS and value != {}
+        for name, value in metrics.items() if name not in (*SPANS, "windows") and value != {}
     ]
     if "gradient_norm" in (metrics.get("window") or {}):
         lines.append(("gradient norm", f"{metrics['window']['gradient_norm']:.4g} before clipping, in the mean"))

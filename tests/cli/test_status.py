@@ -63,7 +63,9 @@ def screen(document: dict[str, Any], width: int = 100) -> str:
 
 
 def test_the_screen_tells_all_there_is() -> None:
-    shown = screen(DOCUMENT)
+    """In words: windows are the line of their losses."""
+    shown = screen({**DOCUMENT, "metrics": {**DOCUMENT["metrics"], "windows": [SCORES]}})
+    assert "{" not in shown
     for text in (
         "7, 1.5 s old, round 30, newest row 3.2 s old", "x1 17",
         "20,000 learned, 1,234/s, 3 dead letters, 1 tombstones", "12 offsets (0: 2, 1: 10)",
@@ -358,6 +360,7 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
     assert snapshots[-1]["parameters_digest"] == status["snapshot"]["parameters_digest"]
     shown = run("snapshots", "show", trained, "--snapshot", snapshots[0]["version"], "--json").document
     assert shown["digest"] == snapshots[0]["digest"] and shown["positions"] == [[0, 0], [0, 0]]
+    assert re.search(r"metrics.windows +0 since", run("snapshots", "show", trained).out)
     assert run("snapshots", "show", trained, "--snapshot", 99).code == 2
     file = tmp_path / "model.safetensors"
     assert run("snapshots", "get", trained, "-o", file).code == 0

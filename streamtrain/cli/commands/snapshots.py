@@ -92,7 +92,7 @@ def show(session: Session, job: JobFile, snapshot: Named = None) -> None:
     lines = [
         (name, _plain(value)) for name, value in document.items() if name not in ("metrics", "model_spec", "schema")
     ]
-    metrics = [(f"metrics.{name}", _plain(value)) for name, value in document["metrics"].items()]
+    metrics = [(f"metrics.{name}", _figures(value)) for name, value in document["metrics"].items()]
     session.out.document(document, table(["", ""], [*lines, *metrics]))
 
 
@@ -237,6 +237,11 @@ class _Bytes:
 
 def _of_import(of: Imported) -> dict[str, Any]:
     return {**asdict(of), "digest": of.digest.hex()}
+
+
+def _figures(value: Any) -> str:
+    """Figures of several windows by their number."""
+    return f"{len(value)} since the snapshot before; --json has them" if isinstance(value, list) else _plain(value)
 
 
 def _plain(value: Any) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
-ELSEWHERE = {"README.md": "index.md", "examples/README.md": "examples.md", "CHANGELOG.md": "changes.md"}
+ELSEWHERE = {"README.md": "index.md", "examples/README.md": "examples.md", "CHANGELOG.md": "changes.md",
+             "CONTRIBUTING.md": "contributing.md"}
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 FENCE, ENTRY = re.compile(r" *(```|~~~)"), re.compile(r"([-*+]|1\.) ")
 

@@ -152,7 +152,7 @@ def options_of(name: str) -> set[str]:
     return {option for entry in below.values() for parameter in entry.params for option in parameter.opts}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.stem)
 def test_commands_files_and_links_of_a_page_exist(page: Path) -> None:
     root = typer.main.get_command(app)
     for command in commands(page):
@@ -285,7 +285,10 @@ def test_what_differs_is_seen(found: Any, known: Any) -> None:
 
 __all__ = ["browser"]  # a fixture
 
-FRONT = {"README.md": "index", "examples/README.md": "examples", "CHANGELOG.md": "changes"}
+FRONT = {
+    "README.md": "index", "examples/README.md": "examples", "CHANGELOG.md": "changes",
+    "CONTRIBUTING.md": "contributing",
+}  # fmt: skip
 ON_SITE = {**FRONT, **{f"docs/{path.name}": path.stem for path in sorted((ROOT / "docs").glob("*.md"))}}
 STRUCTURE = ("h1", "h2", "h3", "ul", "ol", "li", "table", "tr", "td", "pre", "a", "strong", "em")
 VIEWER = MarkdownIt("commonmark").enable("table")

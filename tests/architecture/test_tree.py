@@ -166,8 +166,9 @@ def test_importing_everything_starts_nothing(package_trees):
 
 
 TOP_LEVEL = {
-    ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs",
-    "examples", "mkdocs.yml", "native", "pyproject.toml", "streamtrain", "tests", "topics",
+    ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "compute", "deploy",
+    "docker-compose.yml", "docs", "examples", "mkdocs.yml", "native", "pyproject.toml", "streamtrain", "tests",
+    "topics",
 }  # fmt: skip
 LARGEST_BYTES = 300_000
 

@@ -83,7 +83,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Gradient:
-    """Of a Value, in a buffer that is the receiver's to change; of columns of it alone where that is narrower."""
+    """The gradient of a Value, in a buffer that the receiver may change. A narrower one covers only some of the
+    columns."""
 
     ref: Ref
     masked: bool = False   # by the value's relu
@@ -121,7 +122,7 @@ _OF_A_PARAMETER: tuple[Literal["state", "gradient"], ...] = ("state", "gradient"
 
 @dataclass
 class Builder:
-    """What a layer, loss or optimizer file calls. Calls go to the phases in force (see `during`)."""
+    """The builder that a layer, loss or optimizer file calls. Calls go to the phases in force (see `during`)."""
 
     rows: PerRow
     parameters: list[BlockSpec] = field(default_factory=list)
@@ -166,11 +167,11 @@ class Builder:
         return Ref(space, prefix + first.name, first.dtype, (self._placed()[1],))
 
     def places(self) -> list[tuple[int, BlockSpec]]:
-        """Where each dense parameter begins in their flat vector."""
+        """Returns where each dense parameter begins in their flat vector."""
         return list(zip(self._placed()[0], self.parameters, strict=True))
 
     def _placed(self) -> tuple[list[int], int]:
-        """Of the dense parameters, all of one type, the first elements and the end."""
+        """Returns the first element of each dense parameter and the end of the last. All have one type."""
         item = np.dtype(DTYPES[self.parameters[0].dtype]).itemsize
         places, end = _native.place([math.prod(block.shape) * item for block in self.parameters])
         return [place // item for place in places], end // item
@@ -182,15 +183,15 @@ class Builder:
         return Ref("state", name, block.dtype, block.shape)
 
     def average(self, name: str, *shape: int, begin: Start = ZERO) -> Ref:
-        """What a step changes and no optimizer does, averaged as parameters are. One that is there already is
-        shared."""
+        """Declares a block that a step changes and no optimizer does. It is averaged as parameters are. A block that
+        exists already is shared."""
         block = BlockSpec(name, "statistics", "learned", shape, begin)
         if name not in (each.name for each in self.averages):
             self.averages.append(block)
         return Ref("state", name, block.dtype, shape)
 
     def kept(self, name: str, rule: str, *shape: int) -> Ref:
-        """What an optimizer keeps that is not one of ours."""
+        """Declares a block of state that a foreign optimizer keeps, one that is not ours."""
         block = BlockSpec(name, "optimizer", rule, shape)
         self.foreign.append(block)
         return Ref("state", name, block.dtype, shape)
@@ -212,11 +213,11 @@ class Builder:
 
     @property
     def draws(self) -> bool:
-        """Whether any op draws random numbers."""
+        """Returns whether any op draws random numbers."""
         return self._streams > 0
 
     def stream(self) -> int:
-        """Of the step's random numbers: another for each op that draws some."""
+        """Returns a stream of the step's random numbers, a new one for each op that draws some."""
         self._streams += 1
         return self._streams - 1
 
@@ -284,7 +285,7 @@ class Builder:
             self.call("add_forward", gradient.elements, gradient, gradient, again)
 
     def _sum(self, made: Value, sent: Sequence[Gradient]) -> Ref:
-        """Of all its columns; of those that are learned where nobody sends more."""
+        """Returns the sum for all its columns, or for the learned columns only if nobody sends more."""
         if made.learned and all((each.first, each.first + each.ref.shape[1]) == made.learned for each in sent):
             made = replace(made, ref=sent[0].ref)
         of_all = [each for each in sent if each.ref.shape[1] == made.columns]

@@ -14,7 +14,8 @@ MACRO = tuple(f"macro_{name}" for name in FIGURES)
 
 
 def by_class(matrix: Any) -> list[dict[str, float]]:
-    """Of each class the weight of its rows, precision, recall and F1; 0 where nothing is told or there."""
+    """Returns for each class the weight of its rows, precision, recall and F1. A figure is 0 where no row is
+    predicted as the class or belongs to it."""
     weights = np.asarray(matrix, np.float64)
     right, told, there = np.diag(weights), weights.sum(0), weights.sum(1)
     parts = (_share(right, told), _share(right, there), _share(2 * right, told + there))
@@ -23,7 +24,7 @@ def by_class(matrix: Any) -> list[dict[str, float]]:
 
 
 def of_the_positive(matrix: Array) -> dict[str, Any]:
-    """Of two classes: precision, recall and F1 of the second, and the matrix."""
+    """Returns precision, recall and F1 of the second of two classes, and the matrix."""
     positive = by_class(matrix)[1]
     return {**{name: positive[name] for name in FIGURES}, MATRIX: matrix.tolist()}
 

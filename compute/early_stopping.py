@@ -33,8 +33,9 @@ def judged_by(figures: Sequence[str], score: str | None, minimise: bool | None) 
 
 @dataclass(frozen=True)
 class Standing:
-    """Of evaluations in their order: `score` of the newest, the best one, `mark`, the score that others must be better
-    than, and `since`, how many in a row were not. None where none was finite."""
+    """The status after evaluations in their order. `score` is the newest, `best_score` the best, and `mark` the
+    score that others must beat. `since` counts the evaluations in a row that did not. Scores are None if none was
+    finite."""
 
     evaluations: int = 0
     since: int = 0
@@ -49,7 +50,7 @@ class Standing:
         return cls(**{each.name: told[each.name] for each in fields(cls) if each.name in told})
 
     def to_dict(self) -> dict[str, Any]:
-        """What is there and finite; other names beside it are left to whoever keeps it."""
+        """Returns the fields that are set and finite. Other names beside them are left to whoever stores the dict."""
         return {name: value for name, value in asdict(self).items() if value is not None and math.isfinite(value)}
 
 
@@ -69,7 +70,7 @@ class Conditions:
 
     @property
     def end_by_themselves(self) -> bool:
-        """Whether any but an invalid score can end training."""
+        """Returns whether any condition but an invalid score can end training."""
         asked = (self.best_score, self.no_improvement, self.rows, self.epochs, self.time_s)
         return any(each is not None for each in asked)
 

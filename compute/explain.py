@@ -1,4 +1,4 @@
-"""What a model is made of and what a step of it costs, from the calls it is compiled to; nothing runs."""
+"""The parts of a model and the cost of a step, from the calls the model is compiled to. Nothing runs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _bytes_by_group(model: Model) -> Counter[str]:
 
 
 def _apart(program: Program) -> int:
-    """Of the workspace, if every buffer had memory of its own."""
+    """Returns the bytes of the workspace if every buffer had memory of its own."""
     sizes: dict[str, int] = {}   # those of tiles' sums too, which no layer asks for
     for steps in program.phases.values():
         for call in flat(steps):
@@ -73,8 +73,9 @@ def _apart(program: Program) -> int:
 
 
 def _phase(steps: Sequence[Step]) -> dict[str, Any]:
-    """What the passes made of it: how often each op is called, how many calls go by tiles of rows, how many launches
-    they all are; and for a row the bytes that calls read and write, and what matrix products multiply and add."""
+    """Returns what the passes made of the phase: how often each op is called, how many calls go by tiles of rows,
+    how many launches they all are. For a row it also gives the bytes that calls read and write, and what matrix
+    products multiply and add."""
     calls = list(flat(steps))
     kernels = [call for call in calls if isinstance(call, Call)]
     names = Counter(TORCH if isinstance(call, Outside) else call.op for call in calls)
@@ -89,7 +90,7 @@ def _phase(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def _row_bytes(call: Call) -> int:
-    """Of arrays with the batch's rows."""
+    """Returns the bytes per row that a call reads and writes in arrays with the batch's rows."""
     given = zip(ops.get(call.op).args, call.args, strict=True)
     each = ((arg, ref) for arg, value in given for ref in refs_of([value]))
     return sum(row_bytes(arg, ref, call) * (2 if arg.role == "changed" else 1) for arg, ref in each)

@@ -24,8 +24,8 @@ def fused(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 def is_elementwise(call: Call) -> bool:
-    """Whether element i of what it writes depends on no other elements than the i-th of what it reads: it has one size,
-    which goes with the rows, and arrays of so many elements."""
+    """Returns whether element i of its output depends only on the i-th elements of its inputs. The call has one
+    size, which goes with the rows, and arrays of that many elements."""
     op = ops.get(call.op)
     sizes = [arg.name for arg in op.args if arg.role == "size" and arg.name != "before"]
     arrays = [arg for arg in op.args if arg.role not in ("size", "value", "known")]
@@ -53,7 +53,8 @@ def _chained(steps: Iterable[Step]) -> Iterator[Step]:
 
 
 def _goes_on(chain: list[Call], places: _Places, call: Call, its: _Places) -> bool:
-    """Whether it is for as many elements, and element i is the same to all wherever they see the same buffer."""
+    """Returns whether a call can extend the chain. It must have as many elements, and element i must be the same to
+    all calls that see the same buffer."""
     same = all(places.get(key, place) == place for key, place in its.items())
     return same and len(chain) < MOST and call.args[0] == chain[0].args[0]
 
@@ -63,7 +64,8 @@ def _one(chain: list[Call]) -> Call | Chain:
 
 
 def _places(step: Step) -> _Places | None:
-    """Where the arrays of an elementwise call lie; none of another, or one that sees a buffer from two places."""
+    """Returns where the arrays of an elementwise call lie. Returns None for another call, or one that sees a buffer
+    from two places."""
     if isinstance(step, Outside | Tiled | Chain) or not is_elementwise(step):
         return None
     places: _Places = {}

@@ -51,8 +51,8 @@ class Vertex:
 
 @dataclass(frozen=True)
 class Outlet:
-    """What a loss takes: the vertex that is called `taken`, as it is; where none is, an output layer `made` behind the
-    vertex `of`, "": the last one that no loss takes as it is."""
+    """The outlet of a graph that a loss takes. It is the vertex called `taken`, unchanged. If there is none, it is
+    an output layer `made` behind the vertex `of`. "" is the last vertex that no loss takes unchanged."""
 
     made: str
     taken: str
@@ -71,7 +71,7 @@ class Graph:
 
     @staticmethod
     def of_layers(named: Sequence[tuple[str, str, dict[str, Any]]]) -> Graph:
-        """Of layers one behind the other: name, kind and options."""
+        """Builds the graph of a chain of layers, each given as name, kind and options."""
         before, chain = INPUT, []
         for name, kind, options in named:
             chain.append(Vertex(name, kind, (before,), options))
@@ -80,7 +80,8 @@ class Graph:
 
     @staticmethod
     def of_dict(given: object) -> Graph:
-        """Of {"columns": [[name, first, end], …], "vertices": [{"name": …, …}, …]}. UserMistake names the place."""
+        """Builds a graph from {"columns": [[name, first, end], …], "vertices": [{"name": …, …}, …]}. UserMistake
+        names the place."""
         if not isinstance(given, Mapping):
             raise UserMistake(f"model.graph: expected a table with columns and vertices, got {given!r:.200}")
         columns = {}
@@ -237,7 +238,7 @@ def _all_parsed(tables: Sequence[Mapping[str, Any]]) -> dict[str, Vertex]:
 
 
 def _parsed(table: Mapping[str, Any]) -> Vertex:
-    """Of a table in which nothing is wrong."""
+    """Parses a table in which nothing is wrong."""
     settings = {key: value for key, value in table.items() if key != "name"}
     if any(key in layers.names() for key in settings):
         reads = settings.pop(OF)

@@ -16,8 +16,8 @@ Point = tuple[int, int]
 
 
 def picture(vertices: Sequence[Mapping[str, Any]], style: str = STYLE, label: str = "a network") -> str:
-    """Of `vertices` as compute/explain.py tells them: each behind what it reads. `style` is that of a file of its own;
-    "" where what stands around it has one for rect, path, text and .kind."""
+    """Draws `vertices` as compute/explain.py describes them, each behind what it reads. The default `style` suits a
+    file of its own. Pass "" if the surrounding page styles rect, path, text and .kind."""
     depth: dict[str, int] = {}
     for vertex in vertices:
         depth[vertex["name"]] = 1 + max((depth[_of(name, depth)] for name in vertex["reads"]), default=-1)

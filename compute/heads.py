@@ -42,12 +42,12 @@ class Head:
 
     @property
     def label_dtype(self) -> str:
-        """Of the slot's label block."""
+        """Returns the dtype of the slot's label block."""
         return losses.label_dtype(losses.label_kind(self.loss))
 
     def named(self, name: str) -> str:
-        """What a loss calls "score.loss" is "score.late.loss" of the head late; moments are named by the block of the
-        slot."""
+        """Returns the head's name for a block: "score.loss" of a loss is "score.late.loss" of the head late. A
+        label's mean and variance are named by the block of the slot."""
         first, _, rest = name.partition(".")
         if not self.name:
             return name
@@ -55,7 +55,7 @@ class Head:
 
     @property
     def outlet(self) -> Outlet:
-        """Where a graph's vertices end in it."""
+        """Returns where a graph's vertices end in this head."""
         if not self.name:
             return Outlet(OUTPUT, OUTPUT, self.outputs)
         return Outlet(f"{OUTPUT}.{self.name}", self.name, self.outputs, self.of)
@@ -63,8 +63,8 @@ class Head:
 
 @dataclass
 class HeadBuilder(Builder):
-    """What the loss of one of several heads calls: label, weight and step are the head's, and so are the names of what
-    it keeps. Everything goes into the builder it is of."""
+    """The builder that the loss of one of several heads calls. Label, weight and step are the head's, and so are the
+    names of what it keeps. Everything goes into the builder that it wraps."""
 
     head: Head | None = None
     own_weight: Ref | None = None
@@ -111,8 +111,8 @@ class HeadBuilder(Builder):
 
 
 def wrong_of(given: Mapping[str, str], graph: Graph | None) -> Iterator[tuple[str, Problem]]:
-    """What is wrong with what the output layers of several heads read, by their names, "" of none; `graph`: nothing is
-    wrong with it, None where the network is a list of layers."""
+    """Yields what is wrong with what the output layers of several heads read. `given`: what each reads, by head
+    name; "" of none. `graph`: nothing is wrong with it; None if the network is a list of layers."""
     if graph is None:
         yield from ((name, Problem("of", "none without [model.graph], whose vertices have names", of))
                     for name, of in given.items() if of)  # fmt: skip

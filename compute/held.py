@@ -21,14 +21,14 @@ VOCABULARY = "vocabulary"   # the transform that a category's own vocabulary is
 
 
 def held_problems(transform: str, settings: dict[str, Any]) -> Iterator[Problem]:
-    """What is wrong with a transform's own settings."""
+    """Yields what is wrong with a transform's own settings."""
     yield from problems(settings, stateful.options(transform), f"setting of {transform}")
 
 
 def held_of(
     name: str, transform: str, buckets: int, embed: int, settings: dict[str, Any], init: str = AUTO
 ) -> Held:
-    """Of settings in which nothing is wrong."""
+    """Builds a transform with state from settings in which nothing is wrong."""
     return Held(name, transform, buckets, embed, read(settings, stateful.options(transform)), init)
 
 
@@ -45,7 +45,7 @@ def width(held: Held) -> int:
 
 
 def feeds(held: Held) -> list[Reads]:
-    """What it has a column of in a slot, in order."""
+    """Returns the inputs it has a column of in a slot, in order."""
     return [reads for reads, _ in stateful.get(held.transform).feeds(held.settings)]
 
 

@@ -94,7 +94,7 @@ class Bag:
 
 @dataclass(frozen=True)
 class InputShape:
-    """What the engine must know of the columns."""
+    """The shape of the input: all that the engine must know of the columns."""
 
     numbers: int
     standardize: tuple[Standardize | None, ...]   # per number
@@ -126,7 +126,7 @@ class InputShape:
 
     @property
     def linear(self) -> tuple[Bag, ...]:
-        """Those that are no part of the input matrix."""
+        """Returns the bags that are no part of the input matrix."""
         return tuple(bag for bag in self.bags if not bag.embed)
 
 
@@ -136,7 +136,7 @@ Gather = Callable[[Ref, int], None]
 
 @dataclass(frozen=True)
 class Scale:
-    """Of standardised columns, each [columns]: see native/kernels/standardize_scale.h."""
+    """The scaling of standardised columns, each [columns]: see native/kernels/standardize_scale.h."""
 
     mean: Ref
     scale: Ref
@@ -269,7 +269,7 @@ _Placed = tuple[Ref, int, int]   # a table, the column of its categories, the fi
 
 
 def _places(builder: Builder, tables: Sequence[_Placed], name: str) -> Ref:
-    """What kernels must know of tables, in one constant."""
+    """Returns what kernels must know of tables, in one constant."""
     before = accumulate((table.shape[1] for table, _, _ in tables), initial=0)
     found = [place_of(column, table.shape[0], table.shape[1], at, first)
              for (table, column, at), first in zip(tables, before, strict=False)]  # fmt: skip

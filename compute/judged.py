@@ -9,8 +9,8 @@ from streamtrain.compute.spec import Array
 
 
 class Judged:
-    """Of one state, for slots of one layout; on the CPU. One thread at a time. UserMistake where the model's network is
-    not there."""
+    """A scorer for one state and slots of one layout, on the CPU. Use it from one thread at a time. Raises
+    UserMistake where the model's network is not there."""
 
     def __init__(self, model: Model, slot_layout: _native.SlotLayout, state: Memory) -> None:
         """`state` is the model's, which is kept and only read."""

@@ -83,7 +83,7 @@ def constant_of(name: str) -> str:
 
 
 def is_amount(name: str) -> bool:
-    """Whether it is no figure, but how much figures are of."""
+    """Returns whether it is an amount that figures are based on, and not a figure itself."""
     return name.rpartition(".")[2] in AMOUNTS
 
 
@@ -119,7 +119,7 @@ def _figures(scores: Mapping[str, Array]) -> Figures:
 
 
 def names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """What a model is judged by, from the shapes of its blocks by name."""
+    """Returns the figures that a model is scored by, from the shapes of its blocks by name."""
     blocks = {name: np.ones(shape) for name, shape in shapes.items() if name.startswith("score.") and name != GRADIENT}
     for name in blocks:
         if _parts(name)[1] == LOSS:
@@ -128,23 +128,24 @@ def names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
 
 
 def numbers(figures: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are a number."""
+    """Returns the figures that are a number."""
     return {name: figure for name, figure in figures.items() if isinstance(figure, int | float)}
 
 
 def usual(known: Sequence[str]) -> str:
-    """Of those names the one that training is judged by where nobody says otherwise."""
+    """Returns the name that training is scored by where nobody says otherwise."""
     return next((name for name in LOWER if name in known), LOSS)
 
 
 def ranked(known: Sequence[str]) -> list[str]:
-    """Those of the names of which one knows whether less is better; the loss of one head is told by another figure."""
+    """Returns the names for which it is known whether less is better. The loss of one head is reported by another
+    figure."""
     several = any("." in name for name in known)
     return [name for name in known if name.rpartition(".")[2] in LOWER + HIGHER or (several and name == LOSS)]
 
 
 def is_lower_better(name: str) -> bool:
-    """Of a ranked one."""
+    """Returns whether less is better, for a ranked name."""
     return name == LOSS or name.rpartition(".")[2] in LOWER
 
 

@@ -100,18 +100,18 @@ class Model:
         return self.graph.whole(self._outlets)
 
     def shapes(self) -> dict[str, Shape]:
-        """Of the input, its columns and all vertices by name, in order."""
+        """Returns the shapes of the input, its columns and all vertices by name, in order."""
         return shapes(self.graph, self.parsed.input.width or 1, self._outlets)
 
     @property
     def _outlets(self) -> list[Outlet]:
-        """What losses take. Layers of a list have no names that a head could mean."""
+        """Returns what the losses take. Layers of a list have no names that a head could mean."""
         found = [head.outlet for head in self.parsed.heads]
         return found if self.parsed.graph is not None else [replace(each, taken=each.made) for each in found]
 
     @property
     def label_dtype(self) -> str:
-        """Of the slot's label block, where there is one."""
+        """Returns the dtype of the slot's label block, where there is one."""
         return self.parsed.heads[0].label_dtype
 
     def initial_state(self, seed: int) -> NDArray[np.uint8]:
@@ -284,7 +284,7 @@ def aligned(size_bytes: int) -> NDArray[np.uint8]:
 
 
 def _buffer_bytes(builder: Builder, tiling: Tiling, tile_rows: int) -> dict[str, int]:
-    """Of each buffer, for a batch's rows or a tile's."""
+    """Returns the bytes of each buffer, for a batch's rows or a tile's."""
     sizes = {name: size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
     return sizes | {name: sizes[name] // int(builder.rows) * tile_rows for name in tiling.local}
 
@@ -310,7 +310,8 @@ def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict
 
 
 def _slot_offset(blocks: Mapping[str, _native.Block], part: Ref) -> int:
-    """Of a fixed block [rows, width]; of a ragged one its ends, or its entries."""
+    """Returns the offset of a fixed block [rows, width]. For a ragged block it is the offset of its ends, or of its
+    entries."""
     name = part.name.removesuffix(".values")
     block = blocks.get(name)
     if len(part.shape) == 1:

@@ -32,7 +32,7 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a model is made of. `from_dict` raises UserMistake naming the place in the dict."""
+    """The specification of a model. `from_dict` raises UserMistake naming the place in the dict."""
 
     input: InputShape
     layers: tuple[LayerSpec, ...]
@@ -72,7 +72,7 @@ class ModelSpec:
 
     @property
     def loss(self) -> str:
-        """Of a model of one head; of several ""."""
+        """Returns the loss of a model of one head; "" for several heads."""
         return "" if self.heads[0].name else self.heads[0].loss
 
 
@@ -94,7 +94,7 @@ def _whole(found: object, where: str, least: int, most: int) -> int:
 
 
 def input_shape(spec: Mapping[str, Any]) -> InputShape:
-    """Of a model spec's "input". UserMistake names the place in it."""
+    """Reads the input shape from a model spec's "input". UserMistake names the place in it."""
     given = spec.get("input")
     if not isinstance(given, Mapping):
         raise _wrong("input", "a table with numbers, standardize, categories and classes", given)

@@ -43,7 +43,7 @@ class Module(Protocol):
     """The network itself, wherever it comes from. Both raise UserMistake where it is not what the spec says."""
 
     def start(self, spec: ModuleSpec, seed: int) -> Mapping[str, Array]:
-        """Of parameters, averages and counters by name: what a lineage begins with."""
+        """Returns the parameters, averages and counters by name that a lineage begins with."""
 
     def instance(self, spec: ModuleSpec, x_learns: bool) -> Instance:
         """For one plan; `x_learns`: something below wants the gradient of x."""
@@ -128,7 +128,7 @@ class Network:
 
     @property
     def has_update(self) -> bool:
-        """Whether it has an optimizer of its own for its parameters."""
+        """Returns whether the network has an optimizer of its own for its parameters."""
         return self._spec.optimizer is not None
 
     def update(self, builder: Builder, rule: str) -> None:

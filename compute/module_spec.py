@@ -1,4 +1,5 @@
-"""What a manifest says of a network that another library computes: enough to lay out, check and average its state."""
+"""The manifest's description of a network that another library computes. It is enough to lay out, check and average
+its state."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the network is given: float32 [rows, width], and the first and the one behind the last column of each input
-    by its name; all numbers together are "numbers", unless a column is called so."""
+    """The inputs of the network: float32 [rows, width]. `columns` has the slice of each input by its name. All
+    numbers together are "numbers", unless a column is called so."""
 
     width: int
     outputs: int   # that it gives: float32 [rows, outputs], or [rows] of one
@@ -68,7 +69,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Kept:
-    """What an optimizer keeps for a parameter: float32, averaged as an optimizer's state is."""
+    """An array that an optimizer keeps for a parameter: float32, averaged as an optimizer's state is."""
 
     parameter: str
     key: str   # as the optimizer has it: "exp_avg"
@@ -174,7 +175,7 @@ def _counting(given: Any) -> tuple[str, str]:
 
 
 def _is_shape(given: Sequence[Any]) -> bool:
-    """Of what memory may be asked for: anybody may have written it."""
+    """Returns whether it is a shape that memory may be requested for. Anybody may have written it."""
     sizes = [size for size in given if type(size) is int and size >= 0]
     return len(sizes) == len(given) <= MAX_RANK and math.prod(sizes) <= MAX_ELEMENTS
 

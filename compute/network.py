@@ -1,4 +1,4 @@
-"""What a model says its network by, of which one is enough, and what goes beside it, for file and engine."""
+"""The ways a model can name its network, of which one is enough, and what goes beside it, for file and engine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _RULES = (  # what, beside what, and why not
 
 
 def given_beside(given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Of what a model is given, by name ("layers", "graph", "torch", "heads", "loss"), each that does not go with
-    another, and what is expected in its place."""
+    """Yields each given name that does not go with another, and what is expected in its place. `given` has names of
+    what a model is given ("layers", "graph", "torch", "heads", "loss")."""
     told = set[str]()
     for name, other, why in _RULES:
         if name in given and other in given and name not in told:

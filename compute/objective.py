@@ -1,4 +1,4 @@
-"""What a model minimises over rows that are held, as a function of its parameters as one vector; on the CPU."""
+"""The objective that a model minimises over loaded rows, as a function of its parameters as one vector; on the CPU."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Objective:
 
     @property
     def size(self) -> int:
-        """Of the vector: dense parameters in the state's order, then tables."""
+        """Returns the size of the vector: dense parameters in the state's order, then tables."""
         last = self._parts[-1]
         return last.first + last.state.size
 

@@ -25,7 +25,7 @@ class Option(ABC):
 
     @abstractmethod
     def takes(self) -> str:
-        """What it takes, in words."""
+        """Returns what it takes, in words."""
 
     @abstractmethod
     def read(self, given: Any) -> Any:
@@ -185,7 +185,7 @@ class ClassNumbers(Option):
         return [positive.read(value) for value in given]
 
     def wrong(self, setting: str, given: Any, classes: Sequence[str]) -> Iterator[Problem]:
-        """What is wrong with values that read() takes, by the names of the classes in their order."""
+        """Yields what is wrong with values that read() takes, by the names of the classes in their order."""
         if isinstance(given, Mapping):
             for name in given:
                 if str(name) not in classes:
@@ -228,7 +228,8 @@ NOTHING: Any = object()   # of a Problem: there is no value
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a setting `name`, or with their whole table where that is "". `near`: names it may mean."""
+    """A problem with a setting `name`, or with the whole table of settings where that is "". `near`: names it may
+    mean."""
 
     name: str
     expected: str

@@ -1,6 +1,5 @@
-"""What a model sees of a slot: its own plan as far as numbers are standardised and transforms with state have made
-theirs, for who wants these and no prediction.
-"""
+"""The values that a model sees of a slot. It is a plan of its own that ends after numbers are standardised and
+transforms with state have run. It serves callers that want these values and no prediction."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ Place = tuple[str, int]   # block of a slot, column of it
 
 
 class Seen:
-    """Of one state, for slots of one layout; on the CPU. One thread at a time.
+    """A reader of what one state sees, for slots of one layout; on the CPU. One thread at a time.
 
     places: for columns of the blocks of numbers and vectors, which of numbers() they are; made: the same for transforms
     with state that make a number; indexes: the transforms with state that make an index.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Mismatch(ValueError):
-    """What cannot be put together; says what was expected, what it is, and what to do."""
+    """An error for what cannot be put together. It gives what was expected, what it is, and what to do."""
 
 
 class Shape(NamedTuple):
@@ -18,7 +18,7 @@ class Shape(NamedTuple):
 
 
 def alike(inputs: Sequence[Shape], **options: Any) -> Shape:
-    """Of one value, or of several of one shape: that. Mismatch where they differ."""
+    """Returns the shape of one value, or of several of the same shape. Mismatch where they differ."""
     if len({each.columns for each in inputs}) > 1:
         widths = [each.columns for each in inputs]
         raise Mismatch(f"expected values of as many columns, got {widths}; a dense makes as many as it is told to")

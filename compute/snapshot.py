@@ -136,7 +136,7 @@ def decode(payload: bytes | memoryview) -> dict[str, Array]:
 
 
 class Place(NamedTuple):
-    """Where an array lies in its payload."""
+    """The place of an array in its payload."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

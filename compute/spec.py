@@ -25,7 +25,7 @@ INSTANCES = {dtype: types for types, dtype in TEMPLATE_TYPES.items()}
 
 
 def size_bytes(dtype: str, shape: Sequence[int]) -> int:
-    """Of an array of such numbers."""
+    """Returns the bytes of an array of such numbers."""
     return math.prod(map(int, shape)) * np.dtype(DTYPES[dtype]).itemsize
 
 
@@ -117,7 +117,7 @@ def scratch(name: str, dtype: str, *shape: str | int, optional: bool = False) ->
 
 
 def each(arg: Arg, of: str) -> Arg:
-    """Of as many arrays as the size `of` says. The kernel has a table of their addresses."""
+    """Declares as many arrays as the size `of` gives. The kernel has a table of their addresses."""
     return replace(arg, of=of)
 
 
@@ -142,7 +142,7 @@ def step_changed() -> Arg:
 
 
 class OnCuda(Protocol):
-    """What an op's own way on CUDA is made of; arrays are addresses on the device."""
+    """The building blocks of an op's own way on CUDA; arrays are addresses on the device."""
 
     ones: int   # float32, as many as a full slot has rows
 
@@ -180,7 +180,7 @@ class Op:
 
     @property
     def host_only(self) -> bool:
-        """Whether its kernel is not compiled for CUDA."""
+        """Returns whether its kernel is not compiled for CUDA."""
         return self.on_cuda is not None
 
     def signature(self, types: str) -> list[str]:
@@ -268,7 +268,7 @@ Key = tuple[str, str, int]   # of a Ref: space, name and start
 
 
 def launches(steps: Iterable[Step]) -> Iterator[Launch]:
-    """Those of a phase in the order they are made for one tile."""
+    """Yields the launches of a phase in the order in which one tile runs them."""
     for step in steps:
         yield from step.calls if isinstance(step, Tiled) else (step,)
 

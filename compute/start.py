@@ -1,4 +1,4 @@
-"""What a parameter starts from: numbers by seed and place, the same bytes on every machine."""
+"""The start values of a parameter: numbers by seed and place, the same bytes on every machine."""
 
 from __future__ import annotations
 

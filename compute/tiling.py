@@ -33,7 +33,7 @@ Key = tuple[str, str]                 # space and name
 
 @dataclass(frozen=True)
 class Access:
-    """What a call does with a buffer."""
+    """The use of a buffer by a call."""
 
     key: Key
     reads: bool
@@ -50,7 +50,7 @@ class Tiling:
 
 
 def row_bytes(arg: Arg, value: Ref, call: Call) -> int:
-    """Of an array that has rows of the batch, as the op says; 0 of another."""
+    """Returns the row bytes of an array that has rows of the batch, as the op declares; 0 for another array."""
     if not arg.shape or not isinstance(arg.shape[0], str):
         return 0
     if arg.of:
@@ -96,14 +96,15 @@ def _sums(builder: Builder, calls: Sequence[Call | Outside]) -> Iterator[Step]:
 
 
 def _tiles(call: Call | Outside) -> Tiles:
-    """Whether this call of an op may be: it is for rows of the batch, as not each of an elementwise op is."""
+    """Returns how the call may be tiled; "" if it may not. It must be for rows of the batch, which not every
+    elementwise call is."""
     if isinstance(call, Outside) or not any(isinstance(arg, PerRow) for arg in call.args):
         return ""
     return ops.get(call.op).tiles
 
 
 def _arrays(call: Call | Outside) -> Iterator[tuple[Ref, str, bool]]:
-    """What it works on: the role, and whether it has rows."""
+    """Yields each array that the call works on, with its role and whether it has rows."""
     if isinstance(call, Outside):
         yield from ((ref, "changed", False) for ref in (*call.args, *call.besides))
         return
@@ -137,7 +138,7 @@ def _reads_and_writes(call: Call | Outside) -> tuple[set[Key], set[Key]]:
 
 
 def _accesses(calls: Sequence[Call | Outside]) -> list[list[Access]]:
-    """Of each call. A Ref over all parameters or gradients is one to each of them."""
+    """Returns the accesses of each call. A Ref over all parameters or gradients counts as an access to each of them."""
     names: dict[str, dict[str, int]] = {}
     for call in calls:
         for ref, _, _ in _arrays(call):
@@ -158,7 +159,8 @@ def _accesses(calls: Sequence[Call | Outside]) -> list[list[Access]]:
 
 
 def _of_step(role: str) -> list[Access]:
-    """What a kernel reads of the step block is there before the step, or the batch's weight; what it adds, results."""
+    """Returns a kernel's accesses to the step block. It reads what is there before the step, or the batch's weight.
+    It adds to the results."""
     if role == "known":
         return []
     given = Access(("step", "given"), role != "out", role == "out", False)

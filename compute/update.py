@@ -18,7 +18,8 @@ from streamtrain.compute.spec import Argument, Ref, Refs
 
 @dataclass(frozen=True)
 class _Stretch:
-    """Of the flat vector of dense parameters: one that ends at element `end`, and whose settings are the same."""
+    """A stretch of the flat vector of dense parameters: it ends at element `end`, and has the same settings
+    throughout."""
 
     end: int
     group: str
@@ -40,7 +41,8 @@ class Update:
         self.max_norm: float = options["max_norm"]
 
     def state_name(self, kept: str, parameter: str = "") -> str:
-        """Of the block that it keeps for a parameter; without one, what they all begin with."""
+        """Returns the name of the block that it keeps for a parameter. Without a parameter it is the prefix of all
+        such names."""
         return f"{self.name}.{kept}.{parameter}"
 
     def backward(self, builder: Builder, dense: bool) -> Callable[[], None]:

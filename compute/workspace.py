@@ -1,4 +1,4 @@
-"""Where a plan's buffers lie: those that are never needed at the same time lie in the same place.
+"""The layout of a plan's buffers: those that are never needed at the same time lie in the same place.
 
 What a buffer is needed for is read off the calls: an op says of each argument whether it writes it without reading.
 From the largest to the smallest, each buffer goes to the first place that nobody needs while it is live, which is large
@@ -71,8 +71,8 @@ def lives(phases: Phases, output: Ref, local: Collection[str] = ()) -> dict[str,
 
 
 def own(phases: Phases, local: Collection[str], sizes: Mapping[str, int]) -> tuple[dict[Key, int], int]:
-    """Where what a thread beside the first has alone lies in its memory, and the size of that: what is `local`, by the
-    sizes of a tile's rows, and every Ref that is own."""
+    """Returns where private buffers lie in the memory of a thread other than the first, and the size of that memory.
+    Private are the `local` buffers, by the sizes of a tile's rows, and every Ref that is own."""
     live: dict[Key, Spans | None] = {}
     bytes_of: dict[Key, int] = {}
     for phase, steps in phases.items():
@@ -91,7 +91,7 @@ def own(phases: Phases, local: Collection[str], sizes: Mapping[str, int]) -> tup
 
 
 def key_of(ref: Ref, is_local: bool) -> Key:
-    """What it is found by in own(): a local buffer as a whole."""
+    """Returns the key by which own() finds a buffer. A local buffer counts as a whole."""
     return (ref.space, ref.name, 0 if is_local else ref.start)
 
 

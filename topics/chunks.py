@@ -1,4 +1,5 @@
-"""What is read of snapshots, and the gathering of one's chunks: whole and with the right digests, or an error."""
+"""The reading of snapshots: what is read, and how one's chunks are gathered: whole and with the right digests, or an
+error."""
 
 from __future__ import annotations
 
@@ -32,12 +33,12 @@ class Stored:
     trainer: bytes | None
 
     def kept(self) -> tuple[Kept, ...]:
-        """What the next snapshot's manifest lists as kept."""
+        """Returns what the next snapshot's manifest lists as kept."""
         return shelves.kept_after(self.manifest, self.digest, self.offset)
 
 
 class Held(NamedTuple):
-    """What the topic holds before a new lineage begins; no snapshot in it has a version above `version`."""
+    """The contents of the topic before a new lineage begins. No snapshot in it has a version above `version`."""
 
     newest: Located | None = None
     kept: tuple[Kept, ...] = ()
@@ -45,7 +46,7 @@ class Held(NamedTuple):
 
     @classmethod
     def of(cls, newest: Located) -> Held:
-        """Where nothing is damaged."""
+        """Returns the contents of a topic in which nothing is damaged."""
         return cls(newest, shelves.kept_after(*newest), newest.manifest.version)
 
     def above(self, version: int) -> Held:

@@ -79,7 +79,7 @@ class Newest:
 
 @dataclass
 class Control:
-    """What the topic's messages, taken in order, amount to. Runs and ends by the run's number."""
+    """The state that the topic's messages, taken in order, amount to. Runs and ends are by the run's number."""
 
     runs: dict[int, RunEntry] = field(default_factory=dict)
     ends: dict[int, RunEnd] = field(default_factory=dict)
@@ -218,7 +218,8 @@ def _decode(read: Reader) -> Run:
 
 
 def document(message: Message) -> Document:
-    """What `read` shows of a message: {"run": …}, {"end": …} or {"newest": …}; CheckFailed as Control.take()."""
+    """Returns what `read` shows of a message: {"run": …}, {"end": …} or {"newest": …}. CheckFailed as
+    Control.take()."""
     entry = Control().take(message.key, None if message.value is None else bytes(message.value))
     if entry is None:
         return {"tombstone": True} if message.value is None else {"value": cut(bytes(message.value))}

@@ -267,7 +267,7 @@ def _decode_rows(raw: bytes) -> tuple[DeadRange, ...]:
 
 
 def document(message: Message) -> Document:
-    """What `read` shows of a message; CheckFailed as decode()."""
+    """Returns what `read` shows of a message; CheckFailed as decode()."""
     letter = decode(message.key, None if message.value is None else bytes(message.value), message.headers)
     return {
         "topic": letter.topic,

@@ -28,7 +28,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Positions:
-    """What a snapshot has seen of the records topic: one position per partition."""
+    """The positions that a snapshot has seen of the records topic, one per partition."""
 
     topic_id: str
     partitions: tuple[Position, ...]
@@ -124,7 +124,8 @@ class Payload:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a snapshot is. The mappings are plain data: None, bool, int, float, str, list, dict with text keys."""
+    """The description of a snapshot. The mappings are plain data: None, bool, int, float, str, list, dict with text
+    keys."""
 
     job: str
     version: int

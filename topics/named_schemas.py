@@ -24,7 +24,7 @@ _MOST_ID = (1 << 32) - 1
 
 
 def is_id(name: str) -> bool:
-    """Whether a schema's name is a registry's id."""
+    """Returns whether a schema's name is a registry's id."""
     return _ID.fullmatch(name) is not None and int(name) <= _MOST_ID
 
 
@@ -34,7 +34,8 @@ def of_other_bytes(headers: Iterable[tuple[str, Value]]) -> tuple[tuple[str, Val
 
 
 def named_in(headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:
-    """What a message's headers say of its value's schema, of two the last; None where that is left to the value."""
+    """Returns the schema that a message's headers name for its value, of two the last. None if that is left to the
+    value."""
     return {name: value for name, value in headers if name == HEADER}.get(HEADER) or None
 
 

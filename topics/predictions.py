@@ -32,17 +32,17 @@ ERRORS_HEADER = "streamtrain-errors"  # else how many rows were answered with an
 
 
 class RowAnswer(TypedDict):
-    """What a model says of a row: a number, `{"prediction": 0.83}`; or the likeliest class and the probability of each,
-    `{"prediction": "walk", "probabilities": {…}}`. A class is a text, a whole number or a boolean, as the label's
-    `classes` are, and a text as a key of probabilities."""
+    """A model's answer for a row. It is a number, `{"prediction": 0.83}`, or the likeliest class and the probability
+    of each, `{"prediction": "walk", "probabilities": {…}}`. A class is a text, a whole number or a boolean, as the
+    label's `classes` are, and a text as a key of probabilities."""
 
     prediction: float | str
     probabilities: NotRequired[dict[str, float]]
 
 
 class HeadsAnswer(TypedDict):
-    """What a model of several heads says of a row: what each says, `{"prediction": {"late": 0.83, "mode": "walk"},
-    "probabilities": {"mode": {…}}}`; probabilities of those that have classes, where any has."""
+    """The answer of a model of several heads for a row: what each predicts, `{"prediction": {"late": 0.83, "mode":
+    "walk"}, "probabilities": {"mode": {…}}}`. Probabilities are of the heads that have classes, where any has."""
 
     prediction: dict[str, float | str]
     probabilities: NotRequired[dict[str, dict[str, float]]]
@@ -167,7 +167,7 @@ def _refuse(constant: str) -> None:
 
 
 def document(message: Message) -> Document:
-    """What `read` shows of a message; CheckFailed as decode()."""
+    """Returns what `read` shows of a message; CheckFailed as decode()."""
     answer = decode(message.key, None if message.value is None else bytes(message.value), message.headers)
     prediction: Any = answer.prediction
     if isinstance(prediction, list):

@@ -84,7 +84,7 @@ class RoundLog:
 
     @cached_property
     def named_schemas(self) -> dict[str, Answer]:
-        """What the schemas that its records name were, by name; of a whole log. CheckFailed where they are broken."""
+        """Returns the schemas that a whole log's records name, by name. CheckFailed where they are broken."""
         return decode_schemas(self.schemas.tobytes())
 
     def terms_at(self, round_: int) -> Terms:
@@ -152,7 +152,7 @@ def _cut(log: RoundLog, room_bytes: int) -> list[dict[str, Structs]]:
 
 
 def _header(log: RoundLog) -> dict[str, object]:
-    """What every part tells, but the snapshot's digest: the log's own digest goes into that."""
+    """Returns the header of every part, without the snapshot's digest: the log's own digest goes into that."""
     return {
         "wire": WIRE_VERSION,
         "job": log.job,
@@ -263,7 +263,7 @@ def _check_terms(log: RoundLog, where: str) -> None:
 
 
 def document(message: Message) -> Document:
-    """What `read` shows of a message: one part of a log; CheckFailed as decode()."""
+    """Returns what `read` shows of a message: one part of a log. CheckFailed as decode()."""
     log = decode(bytes(message.value or b""))
     return {
         "version": log.version,
@@ -288,7 +288,7 @@ def _shown_terms(terms: Terms) -> Document:
 
 
 def _shown_schemas(log: RoundLog) -> Document:
-    """Of a log in one part, by name."""
+    """Returns the schemas of a log in one part, by name."""
     if log.parts > 1:
         return {}
     return {name: text or refusal for name, (text, refusal) in log.named_schemas.items()}

@@ -30,7 +30,7 @@ def chunk_keys(shelf: str, model_chunks: int, trainer_chunks: int) -> list[bytes
 
 
 def all_keys(kept: Kept) -> list[bytes]:
-    """What a snapshot in the topic is written under."""
+    """Returns the keys that a snapshot in the topic is written under."""
     return [manifest_key(kept.shelf), *chunk_keys(kept.shelf, kept.model_chunks, kept.trainer_chunks)]
 
 
@@ -43,7 +43,7 @@ def is_model_chunk(key: bytes) -> bool:
 
 
 def shelved(manifest: Manifest, keep: int, archive_keep: int | None) -> tuple[str, tuple[Kept, ...]]:
-    """Where `manifest`, whose `kept` lists what the topic holds before, goes, and what stays beside it."""
+    """Returns where `manifest` goes, and what stays beside it. Its `kept` lists what the topic holds before."""
     room = None if archive_keep is None else archive_keep - manifest.archived
     assert keep >= 1 and (room is None or room >= 0), (keep, archive_keep)
     surplus = _surplus(manifest, keep, room)
@@ -56,7 +56,7 @@ def shelved(manifest: Manifest, keep: int, archive_keep: int | None) -> tuple[st
 
 
 def kept_after(manifest: Manifest, digest: bytes, offset: int) -> tuple[Kept, ...]:
-    """What the topic holds once `manifest` is committed at `offset`: the next manifest's `kept`."""
+    """Returns what the topic holds once `manifest` is committed at `offset`: the next manifest's `kept`."""
     chunks = len(manifest.model.chunks), len(manifest.trainer.chunks)
     return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, *chunks, manifest.created_ms))
 

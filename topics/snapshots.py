@@ -36,7 +36,7 @@ TOPIC = Topic(
 
 @dataclass(frozen=True)
 class Publication:
-    """What one snapshot puts into the topic, in this order, in one transaction."""
+    """The messages that one snapshot puts into the topic, in this order, in one transaction."""
 
     manifest: Manifest
     digest: bytes
@@ -90,7 +90,8 @@ def placed(
 
 
 def document(message: Message) -> Document:
-    """What `read` shows of a message: {"manifest": …}, {"chunk_bytes": …} or a tombstone; SnapshotError as decode()."""
+    """Returns what `read` shows of a message: {"manifest": …}, {"chunk_bytes": …} or a tombstone. SnapshotError as
+    decode()."""
     if message.value is None:
         return {"tombstone": True}
     value = bytes(message.value)

@@ -1,5 +1,5 @@
-"""What a topic of a job is: name, settings, what a job file may say of it, wire version. Knows no process and opens
-nothing.
+"""The definition of a job's topic: name, settings, what a job file may say of it, wire version. Knows no process and
+opens nothing.
 
 A topic's file has HELP, TOPIC and, unless its messages are the user's rows, document(message) -> what `read` shows,
 with our own error for bytes that are not its own, and line(document) -> the same in a line for people.
@@ -80,12 +80,12 @@ class Topic:
         return self.key.replace("_", "-")
 
     def of(self, given: Mapping[str, T]) -> T | None:
-        """What stands under its name, with dashes or underscores."""
+        """Returns the value under its name, with dashes or underscores."""
         return given.get(self.key, given.get(self.suffix))
 
     def wrong(self, given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, object]]:
-        """What a job may not say of it: the setting, what is expected, and what was found. `given` may hold name,
-        partitions, replication and config."""
+        """Yields what a job may not set for it: the setting, what is expected, and what was found. `given` may hold
+        name, partitions, replication and config."""
         name, partitions = given.get("name"), given.get("partitions")
         if name is not None and not self.renameable:
             yield ("name",), "no name: a bootstrap address and a job name must be enough to find it", name
@@ -125,7 +125,7 @@ class Topic:
 
 
 def same_cleanup(policy: str, other: str) -> bool:
-    """Whether both keep the newest message of each key for ever, or neither does."""
+    """Returns whether both policies keep the newest message of each key for ever, or neither does."""
     return ("compact" in policy) == ("compact" in other)
 
 

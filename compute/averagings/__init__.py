@@ -24,7 +24,7 @@ def options(name: str) -> dict[str, Option]:
 
 
 def wrong(name: str, given: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong with its settings."""
+    """Yields what is wrong with its settings."""
     return problems(given, options(name), f"setting of {name}")
 
 

@@ -19,7 +19,7 @@ get = REGISTRY.get
 
 
 def priority_names() -> dict[str, str]:
-    """What the environment calls the priority of each backend that has one."""
+    """Returns the environment's name for the priority of each backend that has one."""
     found = {name: REGISTRY.constants(name) for name in names()}
     return {name: each["PRIORITY_NAME"] for name, each in found.items() if each["PRIORITY"] is not None}
 

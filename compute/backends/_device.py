@@ -1,4 +1,5 @@
-"""What the CUDA backend needs of CuPy: buffers, streams, copies, kernels by name. CuPy is imported when one is made."""
+"""The parts of CuPy that the CUDA backend needs: buffers, streams, copies, kernels by name. CuPy is imported when a
+device is created."""
 
 from __future__ import annotations
 

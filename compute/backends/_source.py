@@ -48,7 +48,7 @@ def source(headers: Iterable[str], chains: Iterable[Sequence[Instance]] = ()) ->
 
 
 def chain_name(chain: Sequence[Instance]) -> str:
-    """Of its kernel."""
+    """Returns the name of the chain's kernel."""
     return "_then_".join(f"{op}_{types}" if types else op for op, types in chain)
 
 
@@ -64,5 +64,5 @@ def chain_kernel(chain: Sequence[Instance]) -> str:
 
 
 def name_expression(op: str, types: str) -> str:
-    """What NVRTC is asked to instantiate."""
+    """Returns the name expression that NVRTC instantiates."""
     return f"st::{op}<{types}>" if types else f"st::{op}"

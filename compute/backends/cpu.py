@@ -92,8 +92,9 @@ def arguments(program: Program, call: Call) -> list[tuple[Cell, list[Cell]]]:
 
 
 def address(program: Program, call: Call, spec: Arg, ref: Ref) -> Cell:
-    """Of an array: bytes of a row of what lies elsewhere for each tile, else 0; the offset of what a thread has alone,
-    else -1; bytes of an element, of the step block 0."""
+    """Returns the cell of an array: memory, offset, row bytes, own offset and element bytes. Row bytes are 0 unless
+    the array lies elsewhere for each tile. The own offset is that of a thread's private copy, else -1. Element bytes
+    are 0 for the step block."""
     place = program.place(ref)
     is_local = place.memory == "work" and ref.name in program.local
     moves = place.memory == "slot" or (place.memory == "work" and not is_local)
@@ -103,7 +104,7 @@ def address(program: Program, call: Call, spec: Arg, ref: Ref) -> Cell:
 
 
 def own_offset(program: Program, ref: Ref, is_local: bool) -> int:
-    """Where it lies in what a thread beside the first has alone."""
+    """Returns its offset in the private memory of a thread other than the first."""
     within = ref.start * np.dtype(DTYPES[ref.dtype]).itemsize if is_local else 0
     return program.own[key_of(ref, is_local)] + within
 

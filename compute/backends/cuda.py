@@ -130,7 +130,7 @@ class CudaPlan:
         return 0 if arg is None else arg
 
     def table(self, addresses: NDArray[np.uint64]) -> int:
-        """Where they lie on the device, as long as the plan lives."""
+        """Copies the addresses to the device and returns where they lie there. They stay as long as the plan lives."""
         self.tables.append(self.device.buffer(addresses.nbytes))
         at = int(self.tables[-1].data.ptr)
         self.device.copy(at, int(addresses.ctypes.data), addresses.nbytes, TO_DEVICE, self.device.compute)
@@ -138,7 +138,7 @@ class CudaPlan:
         return at
 
     def launcher(self, call: Call | Chain, slot: int) -> Callable[[], None]:
-        """What a call does on the compute stream, with addresses for this slot buffer."""
+        """Returns a function that runs the call on the compute stream, with addresses for this slot buffer."""
         if isinstance(call, Chain):
             chain, of_each = chain_of(call), [[self.value(arg, slot) for arg in each.args] for each in call.calls]
             return lambda: self.device.launch_chain(chain, of_each)

@@ -100,7 +100,7 @@ class ReferencePlan:
         return _native.StepBlock.at(int(self.memories["work"].ctypes.data) + self.program.place(ref).offset)
 
     def _outside(self, ref: Ref) -> Any:
-        """What a call out of the plan gets."""
+        """Returns the argument that a call out of the plan gets."""
         if ref.space == "slot":
             return lambda slot: self.array(ref)   # of the one at hand
         return self.step if ref.space == "step" else self.array(ref)

@@ -18,12 +18,12 @@ AUTO = "auto"
 
 
 def words() -> list[str]:
-    """What `init` may be."""
+    """Returns the values that `init` may have."""
     return [AUTO, *names()]
 
 
 def told(name: str) -> dict[str, str]:
-    """What a model spec says of a table's."""
+    """Returns what a model spec holds for a table's initializer."""
     return {} if name == AUTO else {"init": name}
 
 

@@ -1,4 +1,4 @@
-"""What is done to each output of a layer: an activation by name, or none."""
+"""The activation on each output of a layer: one by name, or none."""
 
 from __future__ import annotations
 

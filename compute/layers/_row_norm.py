@@ -1,4 +1,4 @@
-"""What the layers share that bring each row to one size."""
+"""The shared parts of the layers that bring each row to one size."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def build(
 
 
 def _weights(builder: Builder, name: str, x: Value) -> Ref:
-    """Of each row of x: those of the batch, each again for as many rows as are stacked."""
+    """Returns the weight of each row of x. The batch's weights repeat for as many rows as are stacked."""
     weight, times = builder.slot("weight", "f32", 1), x.rows.times
     if times == 1:
         return weight

@@ -29,7 +29,7 @@ EXAMPLES = ({"size": 5}, {"size": 7, "activation": BUILT_IN})
 
 
 def is_linear(size: int, activation: str, init: str = AUTO) -> bool:
-    """Whether it may be asked to start at 0: a sum of such layers is an output."""
+    """Returns whether the layer may be asked to start at 0: a sum of such layers is an output."""
     return activation == NONE and init == AUTO
 
 

@@ -21,7 +21,7 @@ __all__ = ["REGISTRY", "LabelKind", "describe", "get", "in_order", "label_dtype"
 
 
 def label_kind(loss: str) -> LabelKind:
-    """What the label of a loss is. Raises UserMistake where there is no such loss."""
+    """Returns the kind of label of a loss. Raises UserMistake where there is no such loss."""
     kind: LabelKind = get(loss).LABEL
     return kind
 

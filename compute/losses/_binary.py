@@ -20,7 +20,8 @@ def label_and_weight(builder: Builder) -> tuple[Ref, Ref]:
 
 
 def constant_odds(builder: Builder, prior: Prior, smoothing: float = 0.0) -> Constant:
-    """Of the classes' shares in the rows before each row, times their class weights."""
+    """Returns the constant prediction: odds from the classes' shares in the rows before each row, times their class
+    weights."""
 
     def add(z: Ref) -> None:
         seen, given = builder.buffer("constant.seen", 2, dtype="f64"), label_and_weight(builder)

@@ -1,4 +1,5 @@
-"""What a label can be. A loss file says it in LABEL: how the label is decoded, and what its block in a slot holds."""
+"""The kinds of label. A loss file names its kind in LABEL: how the label is decoded, and what its block in a slot
+holds."""
 
 from __future__ import annotations
 
@@ -9,5 +10,5 @@ _DTYPES: dict[str, str] = {"binary": "f32", "class": "i32", "number": "f32", "co
 
 
 def label_dtype(kind: str) -> str:
-    """Of the slot's label block."""
+    """Returns the dtype of the slot's label block."""
     return _DTYPES[kind]

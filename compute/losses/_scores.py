@@ -28,7 +28,7 @@ def loss_block(builder: Builder) -> tuple[Ref, Ref]:
 
 @dataclass(frozen=True)
 class Prior:
-    """What the constant prediction over classes knows."""
+    """The knowledge of the constant prediction over classes."""
 
     seen: tuple[Ref, Ref]   # weight by class, base and share
     class_weights: Ref | None   # [classes], where more than the log loss is minimised

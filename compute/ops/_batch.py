@@ -24,7 +24,8 @@ def with_missing(rng: np.random.Generator, numbers: Array) -> Array:
 
 
 def sums_before(added: Array) -> Array:
-    """Of what each row adds, the sum over the rows before it; not by taking its own away, which may be all there is."""
+    """Returns for each row the sum of what the rows before it add. It does not subtract the row's own part, which
+    may be all there is."""
     return np.concatenate([np.zeros_like(added[:1]), np.cumsum(added, 0)[:-1]])
 
 

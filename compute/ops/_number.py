@@ -1,4 +1,4 @@
-"""What ops of losses of a number have in common: their arguments, their reference and an example."""
+"""The common parts of ops of losses of a number: their arguments, their reference and an example."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What elementwise ops of two arrays share: <name>_forward(n, y, a, b), and for some
-<name>_gradient(n, da, db, dy, a, b).
-"""
+"""The common form of elementwise ops of two arrays: <name>_forward(n, y, a, b), and for some <name>_gradient(n, da,
+db, dy, a, b)."""
 
 from __future__ import annotations
 

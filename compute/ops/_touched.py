@@ -1,6 +1,5 @@
-"""What kernels share that go over the touched rows of tables: a batch's entries, of which those that lead have a
-gradient (compute/ops/embedding.py).
-"""
+"""The shared parts of kernels that go over the touched rows of tables. These are a batch's entries, of which the
+leading ones have a gradient (compute/ops/embedding.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def leaders_of(rows: int, ends: Array | None, lead: Array) -> Array:
 def touched(
     rows: int, places: Array, ends: Array | None, categories: Array, lead: Array, g: Array
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Of each table its leading entries, their rows, and the gradient [entries, dim]."""
+    """Yields for each table its leading entries, their rows, and the gradient [entries, dim]."""
     tables = embedding.by_table(places, lead, g)
     for (column, buckets, *_), (_, gradient, its) in zip(places.tolist(), tables, strict=True):
         leaders = leaders_of(rows, ends, its)

@@ -1,6 +1,5 @@
-"""What all optimizers share: a kernel over the flat vector of parameters, and <name>_rows over the touched rows of a
-table (native/base/update.h).
-"""
+"""The shared parts of all optimizers: a kernel over the flat vector of parameters, and <name>_rows over the touched
+rows of a table (native/base/update.h)."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def _shaped(settings: Sequence[float], scale: float, rate: float, g: Array, p: A
 def _updated(
     formula: Formula, settings: Array, scale: float, step: Any, g: Array, held: Sequence[Array]
 ) -> list[Array]:
-    """What becomes of the parameter and what is kept; flags in the step what is not finite."""
+    """Returns the new parameter and optimizer state. Flags in the step what is not finite."""
     numbers = settings.tolist()   # those of Python leave an array's dtype as it is
     rate = step.learning_rate * numbers[1]
     with np.errstate(all="ignore"):

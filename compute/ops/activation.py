@@ -1,4 +1,4 @@
-"""What all activations share: two kernels, <name>_forward(n, y, x) and <name>_gradient(n, dx, dy, x, y).
+"""The two kernels of all activations: <name>_forward(n, y, x) and <name>_gradient(n, dx, dy, x, y).
 
 A file of ops that has an ACTIVATION is one by its own name, for every layer that takes an activation.
 """
@@ -32,7 +32,8 @@ def glorot(inputs: int, outputs: int) -> float:
 
 @dataclass(frozen=True)
 class Activation:
-    """What a layer must know. The weights below it start uniform in [-start(inputs, outputs), start(…))."""
+    """The facts that a layer must know of an activation. The weights below it start uniform in [-start(inputs,
+    outputs), start(…))."""
 
     start: Callable[[int, int], float]
 

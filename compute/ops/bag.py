@@ -19,7 +19,7 @@ SCALE = given("scale", "f32", "entries", optional=True)
 
 
 def spans(ends: Array) -> list[tuple[int, int]]:
-    """Of each row the first of its entries, and the one behind them."""
+    """Returns for each row the first of its entries, and the one behind them."""
     return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)) if len(ends) else []
 
 

@@ -41,7 +41,8 @@ def add(
 
 
 def _latest(times: Array, weight: Array, half_life_ms: float) -> int:
-    """Of a batch's rows the newest time, or its fence where that is earlier; native/kernels/decayed.h says why."""
+    """Returns the newest time of a batch's rows, or its fence where that is earlier; native/kernels/decayed.h says
+    why."""
     counted: list[int] = sorted(times[(weight > 0) & (times >= 0)].tolist())
     if not counted or counted[-1] - counted[0] <= half_life_ms:
         return counted[-1] if counted else 0

@@ -59,14 +59,16 @@ def gradient_of(
 
 
 def by_table(places: Array, lead: Array, gradient: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Of each table its first column in the input matrix, its gradient [entries, dim] and who leads in it."""
+    """Yields for each table its first column in the input matrix, its gradient [entries, dim] and which entries lead
+    in it."""
     entries, flat = lead.shape[1], gradient.reshape(-1)
     for (_, _, dim, at, before), its in zip(places.tolist(), lead, strict=True):
         yield at, flat[before * entries : (before + dim) * entries].reshape(entries, dim), its
 
 
 def places_of(sizes: Sequence[tuple[int, int, int]], at: int = 2) -> list[list[int]]:
-    """Of tables by column, rows and numbers, side by side from column `at` of the input matrix on."""
+    """Returns the places of tables given by column, rows and numbers. They lie side by side from column `at` of the
+    input matrix on."""
     before = accumulate((dim for _, _, dim in sizes), initial=0)
     return [place_of(*its, at + place, place) for its, place in zip(sizes, before, strict=False)]
 

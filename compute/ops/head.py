@@ -1,4 +1,4 @@
-"""What the loss of one of several heads takes and gives: the weight of its rows, its part of gradient and loss."""
+"""The inputs and outputs of the loss of one of several heads: the weight of its rows, its part of gradient and loss."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def example_i32(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Of a head that has none of the rows, where there are few."""
+    """Returns an example of a head that has none of the rows, where there are few."""
     weight = weights(rng, n)
     head = step(np.where(rng.random(n) < 0.5, weight, 0).astype(np.float32), objective_sum=3.5, not_finite=n % 2)
     return {"rows": n, "n": n, "weight": 0.3, "head": head, "step": step(weight, objective_sum=1.25),

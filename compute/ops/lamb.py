@@ -22,7 +22,7 @@ def _direction(
 
 
 def of_rows(rate: float, number: int, g: Array, p: Array, *rest: Any) -> tuple[Array, ...]:
-    """Of a table, whose norm no step knows."""
+    """Returns the updated rows of a table, whose norm no step knows."""
     way, first, second = _direction(number, g, p, *rest)
     return p - rate * way, first, second
 

@@ -1,4 +1,4 @@
-"""What a batch adds to a worker's share of the columns' moments."""
+"""The part of a batch in a worker's share of the columns' mean and variance."""
 
 from __future__ import annotations
 

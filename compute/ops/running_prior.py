@@ -15,7 +15,7 @@ HELP = "logits of the classes' shares in the rows before each row, times their c
 def shares_before(
     smoothing: float, index: Array, weight: Array, base: Array, share: Array, class_weight: Array
 ) -> Array:
-    """Of each class before each row, [rows, classes]."""
+    """Returns the share of each class before each row, [rows, classes]."""
     added = np.zeros((len(index), len(base)))
     added[np.arange(len(index)), index] = np.where(weight > 0, weight, 0)
     counts = (base + share + 0.5 + sums_before(added)) * class_weight.astype(np.float64)

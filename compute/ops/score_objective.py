@@ -1,4 +1,4 @@
-"""What is minimised where that is not the log loss, on a batch before its update."""
+"""The minimised loss on a batch before its update, where that is not the log loss."""
 
 from __future__ import annotations
 

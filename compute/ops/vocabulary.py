@@ -25,7 +25,7 @@ def mix(x: int) -> int:
 
 
 def holds(value: int, rounds: int, shift: int) -> bool:
-    """Whether a value that was not known is among one in 2^shift."""
+    """Returns whether a value that was not known is among one in 2^shift."""
     return shift == 0 or mix(value + mix(rounds + 1)) >> (64 - shift) == 0
 
 

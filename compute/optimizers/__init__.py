@@ -81,7 +81,7 @@ def _given(table: Mapping[str, Any], known: Mapping[str, Option]) -> dict[str, A
 
 
 def _optional(known: Mapping[str, Option]) -> dict[str, Option]:
-    """Those of a group, none of which has to be given."""
+    """Returns the options of a group, none of which has to be given."""
     return {key: replace(option, default=None) for key, option in known.items() if key not in OF_ALL}
 
 

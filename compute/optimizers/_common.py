@@ -1,4 +1,4 @@
-"""What every optimizer takes, and the groups of parameters that may have settings of their own."""
+"""The options that every optimizer takes, and the groups of parameters that may have settings of their own."""
 
 from __future__ import annotations
 

@@ -41,13 +41,13 @@ def normal(name: str, given: Mapping[str, Any], rate: float) -> dict[str, Any]:
 
 
 def is_constant(told: Mapping[str, Any]) -> bool:
-    """Whether the rate is the same at every step."""
+    """Returns whether the rate is the same at every step."""
     return told.get("name") == DEFAULT and not told.get("warm_up")
 
 
 def kept(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a model spec has of a schedule that keeps something in the state, whose settings stand there too: {"name",
-    own settings}; None of another. Nothing is wrong with the settings."""
+    """Returns what a model spec holds for a schedule that keeps something in the state: {"name", own settings}. The
+    state holds these settings too. Returns None for other schedules. Nothing is wrong with the settings."""
     if not hasattr(get(name), "build"):
         return None
     own = own_options(name)
@@ -55,7 +55,7 @@ def kept(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def wrong(name: str, given: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong with its own settings."""
+    """Yields what is wrong with the schedule's own settings."""
     return problems(given, own_options(name), f"setting of {name}")
 
 

@@ -1,4 +1,4 @@
-"""What a transform with state is: what it reads in a slot, what it gathers there, what it makes of a row.
+"""The interface of a transform with state: what it reads in a slot, what it gathers there, what it makes of a row.
 
 A row sees the state of its round's start and never its own; a worker's share of the round is gathered from zero and
 folded at the round's end by its block's rule (native/state/rules).
@@ -31,13 +31,13 @@ class Held:
     init: str = AUTO             # of the numbers: one of compute/initializers
 
     def block(self, part: str = "") -> str:
-        """Of the state."""
+        """Returns the name of its block of the state."""
         return f"{self.transform}.{self.name}{'.' if part else ''}{part}"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a transform finds in a slot."""
+    """The inputs that a transform finds in a slot."""
 
     given: Mapping[Reads, tuple[Ref, int]]   # [rows, columns], f64, i32 or i64: its own is that column
     label: Ref    # f32 [rows, 1] where the label is a number, or 0 or 1
@@ -48,7 +48,7 @@ class Batch:
 
     @property
     def x(self) -> Ref:
-        """Of what it reads first."""
+        """Returns the block of what it reads first."""
         return next(iter(self.given.values()))[0]
 
     @property
@@ -80,7 +80,7 @@ class Stateful:
     reads_label: ClassVar[bool] = False
 
     def feeds(self, settings: Settings) -> tuple[tuple[Reads, int], ...]:
-        """What it reads in a slot, each once, and of which of its columns; -1: of the job's event time."""
+        """Returns what it reads in a slot, each once, and from which of its columns. -1 is the job's event time."""
         return ((self.reads, 0),)
 
     def indexes(self, held: Held) -> int:
@@ -92,7 +92,7 @@ class Stateful:
         return ""
 
     def problem(self, held: Held) -> str | None:
-        """What is wrong with its settings, beginning with one's name."""
+        """Returns what is wrong with its settings, beginning with the name of one."""
         return None
 
     def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:

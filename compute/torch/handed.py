@@ -28,7 +28,7 @@ def packed(made: Any) -> str:
 
 
 def unpacked(text: str) -> Any:
-    """What `packed` packed, in a process that the same program has started."""
+    """Returns what `packed` packed, in a process that the same program has started."""
     import cloudpickle
 
     try:

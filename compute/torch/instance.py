@@ -24,7 +24,7 @@ def tensors_of(module: Any) -> dict[str, Any]:
 
 
 def raised(name: str, when: str, error: Exception) -> UserMistake:
-    """What somebody's code raised."""
+    """Returns the UserMistake for an error that somebody's code raised."""
     return UserMistake(f"{WHERE}: {name}: {when} it raised {type(error).__name__}: {error}")
 
 
@@ -187,7 +187,7 @@ class TorchInstance:
             self._tensors[tensor.name].data = torch.from_numpy(array)
 
     def _counters(self) -> Array:
-        """What the module's int64 buffers are now, of which it counts on."""
+        """Puts a new array of zeros under the module's int64 buffers, on which it counts on, and returns the array."""
         import torch
 
         counted = np.zeros(sum(tensor.elements for tensor in self._spec.counters), np.int64)

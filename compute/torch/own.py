@@ -53,7 +53,7 @@ def optimizer_of(name: str, module: Any) -> OwnOptimizer | None:
 
 
 def _state(module: Any, optimizer: Any) -> dict[str, Any]:
-    """What it keeps, by the parameter's name."""
+    """Returns what the optimizer keeps, by the parameter's name."""
     return {key: optimizer.state[tensor] for key, tensor in module.named_parameters() if tensor in optimizer.state}
 
 

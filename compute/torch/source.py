@@ -1,4 +1,4 @@
-"""Where a PyTorch module comes from: what a job file names, or what a program gives."""
+"""The source of a PyTorch module: what a job file names, or what a program gives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class TorchModule:
 
     @classmethod
     def of(cls, made: Any) -> Self:
-        """Of a torch.nn.Module, what makes one, or the text that names it; of one of these itself."""
+        """Builds the source of a torch.nn.Module, of what makes one, or of the text that names it. A source is
+        returned as it is."""
         if isinstance(made, cls):
             return made
         if isinstance(made, str):
@@ -50,7 +51,8 @@ class TorchModule:
 
     @classmethod
     def told_by(cls, told: Mapping[str, Any]) -> Self:
-        """What `told` said, in another process of the program, which then finds modules where the program does."""
+        """Builds a source from a told() dict, in another process of the program, which then finds modules where the
+        program does."""
         sys.path.extend(folder for folder in told["path"] if folder not in sys.path)
         return cls(told["name"], told["folder"], None if told["made"] is None else unpacked(told["made"]))
 
@@ -61,7 +63,8 @@ class TorchModule:
         return {"name": self.name, "folder": self._folder, "path": path, "made": made}
 
     def start(self, spec: ModuleSpec, seed: int) -> Mapping[str, Array]:
-        """What its own initialisers give after torch.manual_seed(seed); of a module that was given, what it holds."""
+        """Returns what its own initialisers give after torch.manual_seed(seed). A module that was given returns what
+        it holds."""
         module = self.fresh(spec.inputs, seed)
         self._check(spec, module)
         return {name: tensor.detach().numpy() for name, tensor in tensors_of(module).items()}
@@ -89,7 +92,7 @@ class TorchModule:
         return module
 
     def _see_inputs(self, module: Any, inputs: Inputs) -> None:
-        """What is made when a first batch is seen is made."""
+        """Runs a batch of zeros through the module, so that whatever it creates on its first batch exists."""
         import torch
 
         try:
@@ -140,7 +143,7 @@ def _torch() -> Any:
 
 
 def _found(name: str, folder: str | None) -> Any:
-    """What "package.module:Net" names."""
+    """Returns the object that "package.module:Net" names."""
     path, colon, attribute = name.partition(":")
     if not colon or not path or not attribute:
         raise UserMistake(f'{WHERE}: expected "package.module:Net", got {name!r}')

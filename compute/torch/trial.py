@@ -1,4 +1,4 @@
-"""What a PyTorch module is, found by trying it: a step that is trained twice from the same start, on memory of its own.
+"""A check of a PyTorch module by trying it: a step is trained twice from the same start, on memory of its own.
 
 What would break a guarantee later is refused here: a module that keeps what it learns elsewhere would neither be
 averaged nor published nor replayed.
@@ -28,8 +28,8 @@ _SEED = 20261124
 
 
 def described(source: TorchModule, inputs: Inputs, label_dtype: str) -> ModuleSpec:
-    """What a manifest says of the module. `label_dtype`: of the labels its own loss gets, if it has one. UserMistake
-    with what was expected where it cannot be trained."""
+    """Returns the manifest's description of the module. `label_dtype`: of the labels its own loss gets, if it has
+    one. Raises UserMistake with what was expected where it cannot be trained."""
     module = source.fresh(inputs, 0)
     _check_tables(source.name, module)
     spec = _spec(source.name, inputs, module)
@@ -148,7 +148,7 @@ class _Trial:
         self._kept: list[Array] = [np.zeros(each.shape, np.float32) for each in kept]
 
     def trained(self, rows: int) -> dict[str, Array]:
-        """What came of a step: outputs, gradients, buffers."""
+        """Runs one step and returns its results: outputs, gradients, buffers."""
         import torch
 
         spec, inputs, step = self._spec, self._spec.inputs, _native.StepBlock()

@@ -1,4 +1,4 @@
-"""What vertices of two values share whose op has its own gradient."""
+"""The shared parts of vertices of two values whose op has its own gradient."""
 
 from __future__ import annotations
 

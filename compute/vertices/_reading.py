@@ -1,4 +1,4 @@
-"""What vertices share that read any values."""
+"""The shared parts of vertices that read any values."""
 
 from __future__ import annotations
 

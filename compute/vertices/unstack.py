@@ -1,4 +1,4 @@
-"""What `stack` has put below each other, one of them."""
+"""One of the values that `stack` has put below each other."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class GivenFiles:
         return any(file.digest in self._by_digest for file in told)
 
     def rows(self, digest: str) -> int | None:
-        """Of the file with this digest; None where it was not given."""
+        """Returns the number of rows of the file with this digest; None if it was not given."""
         found = self._by_digest.get(digest)
         return None if found is None else found.rows
 

@@ -1,4 +1,5 @@
-"""What spans settings: the ring and the round, columns and the loss, topics among each other, the snapshot rate."""
+"""The checks that span settings: the ring and the round, columns and the loss, topics among each other, the snapshot
+rate."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def _averaging(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 
 def _affinity(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """Whether the cores are there, a start finds out: a job file is read on other machines too."""
+    """Checks that each worker has its list of cores, if there are lists. A start finds out whether the cores are
+    there: a job file is read on other machines too."""
     lists = core_lists(file.train.affinity)
     if lists and len(lists) != file.train.workers:
         expected = f"a list for each of {file.train.workers} workers, with ; between them"
@@ -85,7 +87,7 @@ def _affinity(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 
 class _Words(str):
-    """What was found, said in words and not as a value of the file."""
+    """A text for what was found, in words and not as a value of the file."""
 
 
 def _mistake(gathered: Gathered, path: tuple[str | int, ...], expected: str, got: Any, **more: Any) -> Mistake:
@@ -94,7 +96,7 @@ def _mistake(gathered: Gathered, path: tuple[str | int, ...], expected: str, got
 
 
 def _columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """What the schema finds wrong, at the line of the column, or of the pattern that stands for it."""
+    """Yields what the schema finds wrong, at the line of the column, or of the pattern that stands for it."""
     try:
         schema_of(file)
     except UserMistake as error:
@@ -129,7 +131,7 @@ def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 
 def _graph(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """What is wrong with the vertices; of shapes that do not fit the engine says so."""
+    """Yields what is wrong with the vertices. The engine reports shapes that do not fit."""
     tables = file.model.graph
     if tables is None:
         return
@@ -139,7 +141,7 @@ def _graph(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 
 def _heads(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """What is wrong with what their output layers read; nothing is with the graph."""
+    """Yields what is wrong with what the heads' output layers read. Nothing is wrong with the graph."""
     given = {name: head.of or "" for name, head in file.model.heads.items()}
     if not given:
         return
@@ -150,7 +152,7 @@ def _heads(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 
 def _loss(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """What is wrong with each loss's settings, those that go by the classes of its label too."""
+    """Yields what is wrong with each loss's settings, those that go by the classes of its label too."""
     model, schema = file.model, schema_of(file)
     for name, column in schema.labels:
         head = model.heads.get(name)
@@ -224,7 +226,7 @@ def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 
 def _model(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """What only the engine finds, and the rate of the snapshots, which it knows the size of."""
+    """Yields what only the engine finds, and a snapshot rate that is too high, for which it knows the size."""
     try:
         size = state_bytes(file)
     except UserMistake as error:

@@ -36,7 +36,7 @@ def read_documents(gathered: Gathered, folder: Path | None) -> None:
 
 
 def frame_records(gathered: Gathered) -> None:
-    """What a format says where the job has a registry and its file does not say otherwise."""
+    """Fills in what a format implies where the job has a registry and its file does not say otherwise."""
     records = gathered.tree.get("records")
     if isinstance(records, dict) and records.get("format") in formats.format_names():
         implied = getattr(formats.record_format(records["format"]), "REGISTRY_OPTIONS", {})

@@ -17,8 +17,8 @@ Metrics = Mapping[str, Any]
 
 
 class EarlyStop:
-    """Of one job's settings; `figures` are those its model is judged by. `held_out`: what rows held out are, where they
-    judge it."""
+    """The early stopping of one job's settings. `figures` are those its model is scored by. `held_out`: what the
+    validation set is, where early stopping uses one."""
 
     def __init__(
         self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None
@@ -30,7 +30,7 @@ class EarlyStop:
         self._invalid = settings.invalid_score
 
     def standing(self, metrics: Metrics) -> Metrics | None:
-        """What a manifest's metrics say of it under these settings; None where they say nothing."""
+        """Returns the status that a manifest's metrics hold under these settings; None where they hold none."""
         found: Metrics | None = metrics.get(NAME)
         same = found is not None and (found.get("settings"), found.get(HELD_OUT)) == (self._told, self._held_out)
         return found if same else None
@@ -47,9 +47,9 @@ class EarlyStop:
     def after(
         self, before: Metrics, metrics: Metrics, version: int, rows: int, created_ms: int, passes: int = 0
     ) -> dict[str, Any]:
-        """Where it stands with a publication of those `metrics`, which ends so many passes, behind one whose metrics
-        were `before`: the settings, when it began, the passes, a Standing, and which condition is met, "" where
-        training goes on."""
+        """Returns the status after a publication of those `metrics`, which ends so many passes. `before` are the
+        metrics of the publication before it. The status has the settings, when it began, the passes, a Standing, and
+        which condition is met, "" where training goes on."""
         found = self.standing(before) or {}
         standing, begun_ms = Standing.from_dict(found), found.get("begun_ms", created_ms)
         epochs = found.get("epochs", 0) + passes

@@ -37,7 +37,7 @@ def _with(column: Column, of_records: Mapping[str, Any]) -> Column:
 
 
 def engine_spec(file: JobFile) -> dict[str, Any]:
-    """What compute.model.Model is built from."""
+    """Returns what compute.model.Model is built from."""
     name = file.optimizer.name
     torch = {} if file.model.torch is None else {"torch": file.model.torch}
     schema = schema_of(file)

@@ -209,8 +209,8 @@ class Job:
         return schema_of(self.file)
 
     def plan(self, *, requests: bool = False, batch_rows: int = BATCH_ROWS) -> RowPlan:
-        """What decoders and transforms make of this job's records and rows, as arrays, so many rows at a time.
-        With `requests` of those to predict for, which have no label."""
+        """Returns the plan by which decoders and transforms turn this job's records and rows into arrays, so many
+        rows at a time. With `requests` it is for rows to predict for, which have no label."""
         schema = self.schema.for_requests() if requests else self.schema
         return RowPlan(schema, job_format(self, "requests" if requests else "records"), bare_format(self), batch_rows)
 
@@ -227,7 +227,7 @@ class Job:
 
     @property
     def schedule(self) -> dict[str, Any]:
-        """Of the learning rate, as terms have it: {"name", "rate", settings}."""
+        """Returns the schedule of the learning rate, as round settings have it: {"name", "rate", settings}."""
         told = self.optimizer.schedule
         return schedules.normal(told.name, told.model_extra or {}, self.optimizer.learning_rate)
 
@@ -242,7 +242,7 @@ class Job:
         return {key: settings.model_dump(exclude_none=True) for key, settings in self.file.topics.items()}
 
     def model_spec(self) -> dict[str, Any]:
-        """What the engine builds the model from, as it stands in the manifest."""
+        """Returns what the engine builds the model from, as it stands in the manifest."""
         return {"columns": self.effective()["columns"], **engine_spec(self.file)}
 
     def kafka_consumer(self) -> dict[str, str]:
@@ -278,8 +278,8 @@ class Job:
         return settings
 
     def differences(self, effective: Mapping[str, Any]) -> list[str]:
-        """What of columns, transforms and model differs from another job's `effective()`, in lines; a snapshot fits if
-        none."""
+        """Returns in lines what of columns, transforms and model differs from another job's `effective()`. A
+        snapshot fits if there is none."""
         ours, lines = self.effective(), []
         pairs: list[tuple[Keys, Any, Any]] = []
         for section, mine in _named(ours).items():
@@ -344,7 +344,7 @@ def _given(settings: Any) -> Any:
 
 
 def _named(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Those sections of `effective()` that are lists, as a job file has them."""
+    """Returns the sections of `effective()` that are lists, as a job file has them."""
     return {section: _by_name(section, settings.get(section, [])) for section in _LISTED}
 
 
@@ -358,7 +358,8 @@ def _by_name(section: str, columns: Any) -> dict[str, Any]:
 def _apart(
     path: Keys, was: Mapping[str, Any], now: Mapping[str, Any], deep: bool = True
 ) -> Iterator[tuple[Keys, Any, Any]]:
-    """What differs between two tables, as (path, was, now); of an entry both have as a table, its own settings."""
+    """Yields what differs between two tables, as (path, was, now). For an entry that both have as a table, its own
+    settings are compared."""
     for name in dict.fromkeys([*was, *now]):
         one, other = was.get(name), now.get(name)
         if one == other:

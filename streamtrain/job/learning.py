@@ -1,4 +1,5 @@
-"""Whether a job learns: its loss beside the constant prediction's, in windows of rows, and the likely cause if not.
+"""The check that a job learns: its loss beside the constant prediction's, in windows of rows, and the likely cause if
+not.
 
 Used by the coordinator for `train` and `fit`, and by who reads a job's round log for `status` and the UI.
 """

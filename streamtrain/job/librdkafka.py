@@ -35,7 +35,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def _shown(library: ctypes.CDLL) -> str:
-    """What `rd_kafka_conf_properties_show` prints: a Markdown table a side."""
+    """Returns what `rd_kafka_conf_properties_show` prints: a Markdown table a side."""
     libc = ctypes.CDLL(None)
     libc.open_memstream.restype = ctypes.c_void_p
     libc.fclose.argtypes = [ctypes.c_void_p]
@@ -69,7 +69,7 @@ def properties() -> dict[str, Property]:
 
 
 def accepts(name: str, value: str) -> bool:
-    """Whether librdkafka takes this value of a property it knows."""
+    """Returns whether librdkafka takes this value of a property it knows."""
     library = _library()
     if library is None:
         return True

@@ -51,7 +51,8 @@ def with_network(
 
 
 def beside_mistakes(file: JobFile, gathered: Gathered, module: Any = None) -> list[Mistake]:
-    """Of what the file says of its network, what does not go with the rest of it, or with a program's `module`."""
+    """Returns the mistakes in what the file says of its network: what does not go with the rest of it, or with a
+    program's `module`."""
     model = file.model
     said = {name for name in ("layers", "graph", "torch", "heads") if getattr(model, name)}
     said |= {"torch"} if module is not None else set()

@@ -94,7 +94,7 @@ class Records(Section):
 
 
 class Loss(Section):
-    """What is minimised. Each loss has settings of its own beside its name."""
+    """The loss that is minimised. Each loss has settings of its own beside its name."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -119,7 +119,8 @@ class Head(Section):
 
 
 class Model(Section):
-    """What is trained; the loss adds the output layer, but to a PyTorch module, which is the whole network."""
+    """The model that is trained. The loss adds the output layer, but not to a PyTorch module, which is the whole
+    network."""
 
     layers: list[dict[str, Any]] = Field(
         default=[],
@@ -180,7 +181,7 @@ class Optimizer(Section):
 
 
 class Averaging(Section):
-    """What becomes of the workers' parameters at the end of a round. Each averaging has settings of its own."""
+    """The averaging of the workers' parameters at the end of a round. Each averaging has settings of its own."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -320,8 +321,8 @@ class Train(Section):
 
     @property
     def update_rows(self) -> int:
-        """Of an update, once batches are full-grown: they lie in one slot, through which a step goes a tile of rows at
-        a time, so that only what a slot holds takes more memory."""
+        """Returns the rows of an update, once batches are full-grown. They lie in one slot, through which a step
+        goes a tile of rows at a time. Only what a slot holds takes more memory."""
         return self.batch_rows * self.accumulate
 
 

@@ -1,4 +1,4 @@
-"""Where settings come from: the file, over it the environment, over it flags; each value keeps its place."""
+"""The sources of settings: the file, over it the environment, over it flags; each value keeps its place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Gathered:
         return self.name
 
     def at(self, path: Path) -> Any:
-        """What stands at a path; raises LookupError where nothing does."""
+        """Returns the value at a path; raises LookupError where there is none."""
         value: Any = self.tree
         for part in path:
             if not isinstance(value, dict | list):

@@ -76,7 +76,7 @@ def _of_all(section: str, options: Options) -> Iterator[Setting]:
 
 
 def _of_all_optimizers(section: str) -> Iterator[Setting]:
-    """What each of them takes, and again in the table of a group of parameters."""
+    """Yields the settings that each optimizer takes, and again in the table of a group of parameters."""
     yield from _of_all(section, optimizers.COMMON)
     groups = ", ".join(optimizers.GROUPS)
     about = f"any of the optimizer's settings, for one group of parameters: {groups}"
@@ -91,7 +91,7 @@ def _of_entries_by_name(section: str, names: list[str], options: Callable[[str],
 
 
 def _of_entries(section: str, key: str, names: list[str], options: Callable[[str], Options]) -> Iterator[Setting]:
-    """What a section takes for one of the entries that its setting `key` names."""
+    """Yields what a section takes for one of the entries that its setting `key` names."""
     for name in names:
         for setting, option in options(name).items():
             path, help_ = f"{section}.{setting}", f"of {name}: {option.help}"

@@ -1,4 +1,5 @@
-"""What a setting takes beyond plain numbers: durations ("250ms", "off"), sizes ("64MiB"), starts, one of some names.
+"""The values a setting takes beyond plain numbers: durations ("250ms", "off"), sizes ("64MiB"), starts, one of some
+names.
 
 Each is pydantic metadata and says itself in words, for messages, help and the settings table.
 """

@@ -1,4 +1,4 @@
-"""What a field of the job's models takes and what it is when not given, in words."""
+"""The words for what a field of the job's models takes, and for what it is when not given."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _kind(kind: Any) -> str:
 
 
 def takes(field: FieldInfo) -> str:
-    """What a field takes."""
+    """Returns what a field takes."""
     metadata = _metadata(field)
     for item in metadata:
         if isinstance(item, OneOf):

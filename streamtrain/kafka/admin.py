@@ -56,7 +56,7 @@ class TopicState:
 
 @dataclass(frozen=True)
 class TopicChange:
-    """What `ensure` did or would do: action is created, exists, or would create; `differences` as text."""
+    """A change `ensure` made or would make: action is created, exists, or would create; `differences` as text."""
 
     wish: TopicWish
     action: str
@@ -86,7 +86,7 @@ class Admin:
             raise UserMistake(f"[kafka] {error.args[0].str()}") from None
 
     def _ask(self, what: str, question: Callable[[AdminClient], T]) -> T:
-        """What a client answers, with our errors for Kafka's."""
+        """Returns a client's answer; raises our errors for Kafka's."""
 
         def asked(client: AdminClient) -> T:
             try:
@@ -117,11 +117,11 @@ class Admin:
         return len(self._metadata(_NO_TOPIC).brokers)
 
     def cluster_id(self) -> str:
-        """Of the Kafka asked; the same for all its brokers, and no other's."""
+        """Returns the id of this Kafka cluster. All its brokers share it; no other cluster has it."""
         return str(self._metadata(_NO_TOPIC).cluster_id)
 
     def _metadata(self, topic: str | None = None) -> ClusterMetadata:
-        """What any node knows of a topic, or of all, and of the brokers."""
+        """Returns what any broker knows of a topic, or of all topics if None, and of the brokers."""
         until = time.monotonic() + self.timeout_s
 
         def question(client: AdminClient) -> ClusterMetadata:
@@ -137,9 +137,9 @@ class Admin:
         return self._ask("topics", question)
 
     def absent(self, name: str) -> bool | None:
-        """Whether there is no such topic, by the controller, which alone knows; None: this user may not ask it.
+        """Returns True if there is no such topic, else False; None if this user may not ask the controller.
 
-        Any other broker may just not have heard of the topic yet, or not any more.
+        Only the controller knows. Any other broker's view of the topic may be out of date.
         """
         new = [NewTopic(name, 1)]
 
@@ -267,7 +267,7 @@ class Admin:
         return self._offsets(name, partitions, _OffsetSpec.earliest())
 
     def last_stable(self, name: str, partitions: int) -> list[int]:
-        """Where a read_committed reader reaches the end now, per partition: no open transaction lies before it."""
+        """Returns where a read_committed reader ends now, per partition: no open transaction lies before it."""
         return self._offsets(name, partitions, _OffsetSpec.latest())
 
     def high_watermarks(self, name: str, partitions: int) -> list[int]:
@@ -287,9 +287,9 @@ class Admin:
         return list(zip(self.earliest(name, state.partitions), self.last_stable(name, state.partitions), strict=True))
 
     def ends(self, names: Sequence[str]) -> dict[str, TopicEnds | None]:
-        """Where a read_committed reader ends in each topic as it is now; None where there is none.
+        """Returns where a read_committed reader ends in each topic as it is now; None if there is no such topic.
 
-        Two small questions, whatever the number of topics: for who looks again and again.
+        Sends two small requests, whatever the number of topics, for callers that poll.
         """
         found, unknown = self._descriptions(names)
         states = self.describe(list(unknown)) if unknown else {}

@@ -36,7 +36,7 @@ class Message(NamedTuple):
     error_text: str
 
     def around(self) -> _native.RecordAround:
-        """What stands around its value."""
+        """Returns the message's metadata, without its value."""
         return _native.RecordAround(self.partition, self.offset, self.timestamp_ms, self.key, self.headers)
 
 
@@ -76,7 +76,7 @@ class _Client(Generic[C]):
         self.close()
 
     def events(self) -> list[Event]:
-        """What librdkafka's threads have said since the last call; `heard` takes note of what is wrong."""
+        """Returns what librdkafka's threads reported since the last call; `heard` records warnings and errors."""
         events = [Event(*fields) for fields in self.native.drain_events()]
         for event in events:
             if event.level <= 4:
@@ -89,7 +89,7 @@ class _Client(Generic[C]):
             event.log()
 
     def answered(self) -> None:
-        """What was said before an answer explains nothing after it."""
+        """Drains events and clears `heard`: errors from before an answer explain nothing after it."""
         self.events()
         self.heard.clear()
 

@@ -37,7 +37,7 @@ class ControlTopic:
         self._clients.close()
 
     def look(self) -> Control:
-        """What the topic holds up to its last stable offset.
+        """Returns what the topic holds up to its last stable offset.
 
         Raises KafkaUnreachable when that could not be read to its end, CheckFailed for an entry that no trainer of this
         job wrote, with the command that takes it back.

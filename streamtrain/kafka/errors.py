@@ -1,4 +1,4 @@
-"""What Kafka's error codes mean for whoever asked: our errors for them, by the one table, native/kafka/response.cpp."""
+"""The meaning of Kafka's error codes for the caller: our errors, by the one table, native/kafka/response.cpp."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def response_to(code: int) -> KafkaResponse:
 
 
 def is_passing(code: int) -> bool:
-    """Whether time alone may mend it."""
+    """Returns whether the error with this code may go away with time alone."""
     return _native.kafka_is_passing(code)
 
 
@@ -102,7 +102,7 @@ class Heard:
 
 
 def no_such_topic(name: str, bootstrap: str) -> UserMistake:
-    """What is raised where the controller knows no topic `name`."""
+    """Returns the error to raise if the controller knows no topic `name`."""
     return UserMistake(
         f"topic {name}: expected it in Kafka at {bootstrap}, found none; check the job's name and the address, or make "
         "its topics with 'streamtrain topics create JOB.toml'"

@@ -35,14 +35,14 @@ def follow(
     reject: Callable[[str], None] = log.warning,
     version: Version | None = None,
 ) -> Iterator[T]:
-    """What `prepare` makes of the newest snapshot, then of each new one; versions only go up.
+    """Yields the result of `prepare` for the newest snapshot, then for each new one; versions only go up.
 
     `version`: a number gives that snapshot alone; "best" gives the best one, then each that the newest manifest names
-    in its place, which may be an older one. UserMistake where the topic does not hold it.
+    in its place, which may be an older one. Raises UserMistake if the topic does not hold it.
 
-    What is not whole or not newer, or what `prepare` raises at, is left out, and `reject` is told why: its version
-    counts for nothing. `newest_only` passes over snapshots that are outdated when their turn comes. Waits for the
-    topic, and through a loss of the brokers; ends when `stop()`.
+    Drops a snapshot that is not whole or not newer, or at which `prepare` raises, and passes the reason to `reject`.
+    Its version does not count. `newest_only` skips snapshots that are outdated when their turn comes. Waits for the
+    topic, and through a loss of the brokers; ends when `stop()` is true.
     """
     if version is not None:
         found = topic.named(version)
@@ -74,10 +74,10 @@ class _Waiting(NamedTuple):
 
 
 class Follower(Generic[T]):
-    """What `follow` remembers: the version given last, chunks whose manifest has not come, the snapshots waiting.
+    """The state of `follow`: the last version given, chunks whose manifest has not arrived, the waiting snapshots.
 
-    `best`: gives in the place of each snapshot the one that its manifest names as the best, where that is another than
-    the one given last.
+    `best`: gives, instead of each snapshot, the one that its manifest names as the best. Gives nothing if that is the
+    last one given.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Follower(Generic[T]):
         self._topic.assign(self._next)
 
     def poll(self, timeout_s: float) -> Iterator[T]:
-        """What one message from the broker completes; nothing for most."""
+        """Yields what one message from the broker completes; nothing for most messages."""
         rest_s = max(0.0, self._again_s - time.monotonic()) if self._waiting else timeout_s
         message = self._topic.poll(min(timeout_s, rest_s))
         self._hear(message, timeout_s)
@@ -165,13 +165,16 @@ class Follower(Generic[T]):
             yield from self._give()
 
     def _due(self, quiet: bool) -> bool:
-        """Whether it is time for what waits: at once, but the newest is given when no more comes, or after a while."""
+        """Returns whether to give the waiting snapshots now.
+
+        Usually at once; with `newest_only` when no more messages come, or after _PENDING_S.
+        """
         now_s = time.monotonic()
         late = now_s - self._waiting_since_s > _PENDING_S
         return bool(self._waiting) and now_s >= self._again_s and (quiet or late or not self._newest_only)
 
     def _hear(self, message: Message | None, timeout_s: float) -> None:
-        """What a poll gave."""
+        """Handles what a poll returned."""
         if message is None:
             self._listen()
             return
@@ -257,7 +260,7 @@ class Follower(Generic[T]):
         return max(range(len(self._waiting)), key=lambda at: self._waiting[at].version)
 
     def _fetched(self, waiting: _Waiting) -> list[T]:
-        """What is to be given now that this one has come; nothing where that is the best one still."""
+        """Returns what to give now that this snapshot has arrived; an empty list if the best one is unchanged."""
         located = waiting.located
         where = f"{self._topic.name}@{located.offset}"
         if waiting.version <= self._version:

@@ -37,7 +37,7 @@ class Following(ABC, Generic[T]):
 
     @abstractmethod
     def _prepared(self, stored: Stored) -> T:
-        """What is made of a snapshot. Whatever it raises, the snapshot is refused, and counts for nothing."""
+        """Returns the object made from a snapshot. If it raises, the snapshot is refused and does not count."""
 
     @abstractmethod
     def _take(self, made: T) -> None:
@@ -45,7 +45,7 @@ class Following(ABC, Generic[T]):
 
     @abstractmethod
     def _failed(self, error: Exception) -> bool:
-        """Whether to go on."""
+        """Returns whether to go on after this error."""
 
     @abstractmethod
     def _refused(self, text: str) -> None:

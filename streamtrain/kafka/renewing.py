@@ -46,7 +46,7 @@ class Renewing(Generic[C]):
         self._silences, self._last_answer_s = 0, time.monotonic()
 
     def ask(self, question: Callable[[C], T]) -> T:
-        """What the client answers; raises what `question` does."""
+        """Returns the client's answer; raises what `question` raises."""
         try:
             answer = question(self.client)
         except KafkaUnreachable:  # also that nobody leads, which a client may go on saying when it is no longer true

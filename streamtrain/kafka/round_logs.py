@@ -25,9 +25,9 @@ def round_logs(kafka: Mapping[str, object], topic: str) -> Iterator[RoundLog]:
 
 
 def some_round_logs(kafka: Mapping[str, object], topic: str, most: int) -> Iterator[RoundLog]:
-    """Of the logs before the newest `most` messages at most so many, at evenly spaced offsets, in order.
+    """Yields at most `most` logs from before the newest `most` messages, at evenly spaced offsets, in order.
 
-    Of logs that are cut into parts none is given. Raises KafkaUnreachable where no broker answers.
+    Skips logs that are split into parts. Raises KafkaUnreachable if no broker answers.
     """
     with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
         low, end = consumer.bounds(topic, 0)
@@ -68,7 +68,7 @@ def _part(topic: str, message: Message) -> RoundLog:
 
 
 def _whole(messages: Iterable[Message]) -> Iterator[RoundLog]:
-    """Those that are one message."""
+    """Yields the logs that are one message; skips those that cannot be decoded."""
     for message in messages:
         try:
             log = decode(message.value or b"")

@@ -24,9 +24,9 @@ def flat_settings(kafka: Mapping[str, object]) -> dict[str, str]:
 def client_settings(
     purpose: Purpose, kafka: Mapping[str, object], own: Mapping[str, str] | None = None, clients: int = 1
 ) -> dict[str, str]:
-    """Of a client for `purpose`: what the user gave in `kafka`, with ours; `own` are this client's alone.
+    """Returns the settings of a client for `purpose`: the user's from `kafka`, with ours.
 
-    Of so many `clients` each has its share of the memory for messages.
+    `own` are this client's alone. Each of the `clients` clients gets its share of the memory for messages.
     """
     given = list(flat_settings(kafka).items())
     return dict(_native.kafka_client_settings(purpose, given, list((own or {}).items()), clients))

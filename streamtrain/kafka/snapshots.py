@@ -76,7 +76,7 @@ class SnapshotTopic:
         self._clients.close()
 
     def answers(self, timeout_s: float) -> bool:
-        """Whether a broker answers within that time."""
+        """Returns whether a broker answers within that time."""
         try:
             self._clients.client.native.partition_count(self.name, int(timeout_s * 1000))
         except _native.KafkaFailure as failure:
@@ -148,9 +148,9 @@ class SnapshotTopic:
         return next((self._at(entry) for entry in newest.manifest.kept if entry.version == version), None)
 
     def salvage(self) -> Held:
-        """What a new lineage finds where the newest snapshot is damaged; reads the whole topic.
+        """Returns what a new lineage can keep if the newest snapshot is damaged; reads the whole topic.
 
-        Damaged bytes do not tell their version, but every version took an offset of its own.
+        Damaged bytes do not show their version, but every version took an offset of its own.
         """
         low, end = self.bounds()
         newest: Located | None = None

@@ -52,7 +52,7 @@ class Messages(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """What one transaction writes: (topic, message), in this order; `digest` is the snapshot's.
+    """The content of one transaction: (topic, message) pairs, in this order; `digest` is the snapshot's.
 
     Nothing is committed before `check` has returned, which is given how many seconds it may take and has the time that
     the messages take; what it raises ends the transaction, which is made again after a TimeoutError.
@@ -73,7 +73,7 @@ class Unfinished(NamedTuple):
 
 
 class Holding(Protocol):
-    """What the job's own topics say of who holds it; raises KafkaUnreachable where they cannot be read to the end."""
+    """The lease of a job, read from its own topics; raises KafkaUnreachable if they cannot be read to the end."""
 
     def holder(self) -> RunEntry | None:
         """The entry of the newest run."""
@@ -88,7 +88,7 @@ class Holding(Protocol):
         """One of these topics that Kafka holds no more."""
 
     def unfinished(self) -> Sequence[Unfinished]:
-        """Where a transaction is neither committed nor aborted."""
+        """Returns the partitions with a transaction that is neither committed nor aborted."""
 
     def entry(self, run: Run) -> tuple[str, Message]:
         """Topic and message by which `run` takes the job."""
@@ -116,7 +116,7 @@ def _done(outcome: KafkaOutcome) -> None:
 
 
 def replaced(entry: RunEntry) -> Replaced:
-    """What ends a run whose job `entry` has taken."""
+    """Returns the error that ends a run after `entry` has taken its job."""
     return Replaced(
         f"run {entry.run.number} on {entry.host} (process {entry.process}) has taken this job over; this run ends"
     )
@@ -238,7 +238,10 @@ class Transactions:
         return holder
 
     def _check_kept(self, newest: bytes | None) -> None:
-        """What it had answered as committed, and no reader has seen, Kafka may have forgotten with what followed."""
+        """Raises KafkaBroken if Kafka has forgotten the publication before, though it had reported it as committed.
+
+        Kafka can forget a commit that no reader has seen, together with what followed.
+        """
         if newest != self._newest:
             raise KafkaBroken("Kafka has forgotten the publication before, though it had said so; a new run")
 
@@ -304,7 +307,7 @@ class Transactions:
         return producer.explain(outcome.code, outcome.text, "kafka")
 
     def answered(self, read: Callable[[], T]) -> T:
-        """What `read` gives, once a broker answers."""
+        """Returns the result of `read`; retries until a broker answers."""
         while True:
             try:
                 answer = read()

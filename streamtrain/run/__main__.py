@@ -1,4 +1,4 @@
-"""What the interpreter of a spawned process runs."""
+"""The module that the interpreter of a spawned process runs."""
 
 from __future__ import annotations
 

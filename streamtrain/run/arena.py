@@ -16,7 +16,7 @@ _RANGES_PER_SLOT = 512  # a slot with more changes of partition is published bef
 
 
 def slot_layout(job: Job) -> _native.SlotLayout:
-    """Of a slot that holds all rows of an update."""
+    """Returns the layout of a slot that holds all rows of an update."""
     return _native.SlotLayout.make(job.train.update_rows, _RANGES_PER_SLOT, job.schema.block_specs())
 
 

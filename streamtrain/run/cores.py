@@ -15,7 +15,7 @@ _GROUPS, _GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def usable_cores() -> list[int]:
-    """Those this process may run on, ascending: sched_getaffinity(2)."""
+    """Returns the cores this process may run on, ascending: sched_getaffinity(2)."""
     return sorted(os.sched_getaffinity(0))
 
 

@@ -50,7 +50,7 @@ class Letters:
 
     @classmethod
     def none(cls) -> Letters:
-        """Those of a publication that has no rounds."""
+        """Returns the dead letters of a publication that has no rounds."""
         return cls(b"", 0, Columns.empty(), _nameless, 0)
 
 

@@ -78,7 +78,7 @@ class HeldJob:
         return self._control_name, control.run_message(made)
 
     def end(self, run: Run, exit_code: int, reason: str) -> tuple[str, Message]:
-        """What the run writes when it ends."""
+        """Returns the message that the run writes when it ends."""
         return self._control_name, control.end_message(RunEnd(run, exit_code, reason, time.time_ns() // 1_000_000))
 
     def published_last(self) -> Newest | None:

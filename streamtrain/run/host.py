@@ -46,7 +46,7 @@ class RunOver(Exception):
 
 @dataclass(frozen=True)
 class HostOptions:
-    """What all processes of a host get; `workers` is what they get alone: isa."""
+    """The options that all processes of a host get; `workers` is what they get alone: isa."""
 
     logging: Mapping[str, str] = field(default_factory=dict)  # level and format
     failpoints: str = ""

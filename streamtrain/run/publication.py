@@ -36,7 +36,7 @@ class Assembled:
 
     @property
     def bytes(self) -> int:
-        """Of the snapshot and of the log."""
+        """Returns the size of the snapshot and of the log in bytes."""
         return self.snapshot.size + self.columns.nbytes
 
 

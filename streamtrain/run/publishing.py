@@ -52,7 +52,7 @@ class Ended(Enum):
 
 
 class _Made(NamedTuple):
-    """What a publication is made of."""
+    """The parts of a publication."""
 
     lineage: Lineage
     state: npt.NDArray[np.uint8]

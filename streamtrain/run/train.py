@@ -42,7 +42,7 @@ _SOON_S = 1.0  # the same, where the next run or the user waits
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What `streamtrain train` adds to the job."""
+    """The options that `streamtrain train` adds to the job."""
 
     max_rows: int | None = None
     until_end: bool = False

@@ -74,7 +74,7 @@ class Cluster:
 
     @property
     def jobs(self) -> list[Following]:
-        """Those that are known, by name."""
+        """Returns the known jobs, by name."""
         return [self._followed[name] for name in sorted(self._followed)]
 
     def glanced(self) -> None:

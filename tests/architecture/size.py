@@ -12,6 +12,8 @@ FILE_LINES, TEST_FILE_LINES = 400, 800
 FUNCTION_LINES = 50
 LINE_COLUMNS = 120
 DOCSTRING_LINES = 5
+OPENINGS = re.compile(r"\s*(Of|What|Those|Where|Who|Whether)\b")
+OPENINGS_LEFT = 516  # of all docstrings; goes down alone
 NATIVE = (".h", ".cpp", ".cu", ".cuh")
 LATER = re.compile("TO" + r"DO|FIX" + "ME|X" + "XX")
 
@@ -46,6 +48,16 @@ def test_modules_say_what_they_are_for(python_trees):
         elif doc is not None and len(doc.strip().splitlines()) > DOCSTRING_LINES:
             wrong.append(f"{name}: docstring of more than {DOCSTRING_LINES} lines")
     assert wrong == []
+
+
+def test_docstrings_open_with_a_verb_or_an_article(python_trees):
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{name}:{getattr(node, 'lineno', 1)}"
+        for name, tree in python_trees.items() for node in ast.walk(tree)
+        if isinstance(node, kinds) and OPENINGS.match(ast.get_docstring(node) or "")
+    ]  # fmt: skip
+    assert len(found) <= OPENINGS_LEFT, found
 
 
 def test_nothing_is_left_for_later(tracked):

@@ -39,11 +39,14 @@ class RecordReader(ABC):
 
     @abstractmethod
     def open(self, partition: int, offset: int) -> _native.Source:
-        """What reads a partition from an offset on, in the place of one before; RecordsGone where it begins later."""
+        """Returns a source that reads a partition from an offset on. It replaces the partition's earlier source.
+
+        Raises RecordsGone if the partition begins after that offset.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """What was opened."""
+        """Closes what was opened."""
 
     def missing(self, part: Any, silent: bool) -> Exception:
         """Why a range was not read to its end."""
@@ -61,7 +64,7 @@ class RecordReader(ABC):
 
 
 class _TopicReader(RecordReader):
-    """Of a topic: a consumer for each partition."""
+    """A reader of a topic, with one consumer per partition."""
 
     def __init__(self, name: str, kafka: Mapping[str, str], compacted: bool) -> None:
         super().__init__(name)
@@ -108,7 +111,7 @@ class _TopicReader(RecordReader):
 
 
 class _FilesReader(RecordReader):
-    """Of files."""
+    """A reader of files."""
 
     def __init__(self, identity: str, partitions: Sequence[FilePartition]) -> None:
         super().__init__("files")
@@ -151,7 +154,10 @@ class Readers:
         self._made.clear()
 
     def of(self, terms: Terms, schema: Schema) -> RecordReader:
-        """Of the origin that these terms name. RecordsGone where it is not there any more."""
+        """Returns the reader of the record source in these round settings.
+
+        Raises RecordsGone if that source no longer exists.
+        """
         key = terms.topic_id, repr(sorted(terms.format.items())) if is_files(terms.topic_id) else ""
         if key not in self._made:
             make = self._of_files if is_files(terms.topic_id) else self._of_topic

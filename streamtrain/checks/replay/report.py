@@ -1,4 +1,4 @@
-"""What a replay found, snapshot by snapshot."""
+"""The findings of a replay, snapshot by snapshot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Replayed:
 
 @dataclass
 class Report:
-    """What was computed again: from the snapshot `start` on."""
+    """The snapshots that were computed again, from the snapshot `start` on."""
 
     job: str
     start: int

@@ -20,7 +20,7 @@ from streamtrain.topics.topic import sha256
 
 
 def check_beginning(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
-    """What is wrong with it."""
+    """Yields what is wrong with the first snapshot of a lineage."""
     manifest = located.manifest
     where = f"snapshot {manifest.version}, the first of its lineage"
     if manifest.counts != Counts():
@@ -30,7 +30,7 @@ def check_beginning(snapshots: Snapshots, located: Located, first_offsets: First
 
 
 def came_from(manifest: Manifest) -> str:
-    """Of an import."""
+    """Returns a text that names the snapshot whose parameters were imported."""
     of = manifest.imported[-1]
     return (
         f"snapshot {manifest.version}: its parameters are those of snapshot {of.version} of job {of.job} "
@@ -121,7 +121,7 @@ def _enlarged(snapshots: Snapshots, wanted: Located, manifest: Manifest) -> Iter
 
 
 def _positions(newest: Located, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
-    """Those of the newest snapshot, less gaps that were accepted."""
+    """Checks that the positions are those of the newest snapshot, after the accepted gaps."""
     manifest, frontier = located.manifest, Frontier.of(newest.manifest.positions)
     known = newest.manifest.gaps
     if manifest.gaps[: len(known)] != known:

@@ -26,7 +26,7 @@ _CUT = "…"  # ends a path or a reason that was cut to fit
 
 @dataclass
 class Fates:
-    """What became of rows, and the newest event time among the trained; -1 where there is none."""
+    """The number of rows per outcome, and the newest event time of the trained rows in ms; -1 if there is none."""
 
     trained: int = 0
     dead: int = 0
@@ -68,7 +68,7 @@ class RecordDecoder:
         return self._count([message], from_row, most=trained).newest_event_time_ms
 
     def otherwise(self, message: Message, told: DeadRange) -> Iterator[str]:
-        """What a dead letter says otherwise of a record's rows than the decoder: which they are, where and why."""
+        """Yields how a dead letter differs from the decoder on a record's rows: which rows, where and why."""
         dead_rows = self._count([message], told.row_from, most=1).dead_rows
         found = DeadRange(*dead_rows[0][:4]) if dead_rows else None
         here = f"rows {told.row_from} to {told.row_to}"
@@ -101,7 +101,7 @@ class Decoders:
         self._made: dict[tuple[str, bytes, bytes, bool], RecordDecoder | None] = {}
 
     def of(self, log: RoundLog, terms: Terms) -> RecordDecoder | None:
-        """Of a log's records, where these terms are in force."""
+        """Returns the decoder of a log's records under these round settings."""
         key = repr(sorted(terms.format.items())), terms.columns_digest, log.schemas.tobytes(), is_files(terms.topic_id)
         if key not in self._made:
             self._made[key] = self._make(terms, log.named_schemas)

@@ -22,7 +22,7 @@ from streamtrain.topics.rounds import RoundLog
 
 
 class _Told(NamedTuple):
-    """What a publication tells; `rows` None: the manifests that would tell them are gone."""
+    """The data of a publication. `rows` is None if the manifests that contain it are gone."""
 
     lineage: str
     run: Run
@@ -79,7 +79,7 @@ def _told(log: RoundLog, manifest: Manifest | None, before: _Told | None) -> _To
 
 
 class _Stops:
-    """Of a run's settings, which judge by those figures."""
+    """The early stopping checks for a run's settings, whose decisions use these figures."""
 
     def __init__(self, job: Job, figures: list[str]) -> None:
         self._settings, self._figures = job.train.early_stopping, figures

@@ -1,4 +1,4 @@
-"""Whether what manifests tell of the files they have read fits together, and fits those that were given."""
+"""Checks that manifests agree on the files they have read, and match the files that were given."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LAST_OF_A_RUN = (CloseReason.DRAINED, CloseReason.END)
 
 @dataclass
 class _State:
-    """What is known after a snapshot; None is not known, because what would tell is gone."""
+    """The state known after a snapshot. None means unknown, because its source is gone."""
 
     lineage: str
     version: int

@@ -1,4 +1,4 @@
-"""Where each partition of the records is read on, as the round logs are gone through (guarantee 1)."""
+"""The position at which each partition of the records continues, round log by round log (guarantee 1)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Frontier:
         return "" if fits else f"partition {partition} is new and read from {place}, it begins at {first}"
 
     def differences(self, positions: Positions, first_offsets: FirstOffsets) -> list[str]:
-        """What a manifest's positions have else than this."""
+        """Returns how a manifest's positions differ from this frontier."""
         found = []
         if self.topic_id not in (None, positions.topic_id):
             found.append(f"topic id {positions.topic_id}, expected {self.topic_id}")

@@ -1,4 +1,7 @@
-"""What dead letters should say of one round log: which range holds a row, and what a batch left out must be told as."""
+"""The expected dead letters of one round log.
+
+Finds the range that holds a row, and the letters by reference that a left-out batch must have.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ _Place = tuple[str, int, int]
 
 
 class _Expected(NamedTuple):
-    """What a letter's record must be, and what becomes of its rows where the letter alone does not tell."""
+    """The record that a letter must match.
+
+    `decoder` checks the fate of `rows` if the letter alone is not enough; None if they are not compared.
+    """
 
     where: str
     digest: bytes | None
@@ -78,7 +84,7 @@ class Waiting:
 
 
 def _kept(key: bytes | None) -> bytes | None:
-    """Of a record's key, in its letter: an empty one is as none."""
+    """Returns a record's key as its letter keeps it; None if it is empty or longer than KEY_BYTES."""
     return key if key and len(key) <= KEY_BYTES else None
 
 
@@ -127,14 +133,14 @@ class Told:
 
 
 def reference(letter: DeadLetter) -> Reference:
-    """What a letter by reference says."""
+    """Returns the contents of a letter by reference."""
     assert letter.until is not None
     rows = letter.rows[0]
     return letter.partition, letter.offset, rows.row_from, rows.row_to, *letter.until, letter.round
 
 
 def _references(log: RoundLog) -> Iterator[Reference]:
-    """What letters by reference must say of the batches that were left out: one for each of their ranges."""
+    """Yields the expected letters by reference of the left-out batches: one per range with trained rows."""
     starts = np.concatenate([[0], np.cumsum(log.slots["range_count"], dtype=np.int64)])
     round_of = np.repeat(log.rounds["round"], log.rounds["slots"])
     for index in np.flatnonzero(log.slots["rejected"]).tolist():

@@ -1,4 +1,4 @@
-"""What manifests say of their job, of each other and of runs (guarantee 4)."""
+"""The check that manifests agree with their job, with each other and with runs (guarantee 4)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _within(job: str, manifest: Manifest) -> Iterator[str]:
 
 
 class _Made(NamedTuple):
-    """What the settings of a job make."""
+    """The columns and the model that a job's settings produce."""
 
     schema: dict[str, Any]
     model_spec: dict[str, Any]

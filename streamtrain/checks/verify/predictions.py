@@ -33,7 +33,7 @@ _KNOWN = {VERSION_HEADER, DIGEST_HEADER, PARTITION_HEADER, OFFSET_HEADER, ERROR_
 
 @dataclass(frozen=True)
 class _Prediction:
-    """What the headers of a prediction say; `request` is (partition, offset)."""
+    """A prediction with its parsed headers; `request` is (partition, offset)."""
 
     where: str
     message: Message
@@ -44,7 +44,7 @@ class _Prediction:
 
 @dataclass
 class _Digests:
-    """Of every snapshot that is still told of, in hex."""
+    """The digest in hex of every snapshot that manifests or round logs still name."""
 
     known: dict[int, bytes]
     newest: int

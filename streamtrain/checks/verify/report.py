@@ -1,4 +1,4 @@
-"""What a verification found: one entry per check, with the span it could look at."""
+"""The findings of a verification: one entry per check, with the span it could check."""
 
 from __future__ import annotations
 

@@ -17,7 +17,11 @@ from streamtrain.topics.manifest import Run
 
 
 def read_control(job: str, topic: Topic | None, end_before: int) -> tuple[Check, Control, Newest | None]:
-    """What control amounts to, and the newest snapshot it named before `end_before`."""
+    """Reads the control topic, and starts the check of runs.
+
+    Returns the check, the state of control, and the newest snapshot that control named before offset `end_before`;
+    None if there is none.
+    """
     check = Check("runs", "what was published is of a run that control knows; the newest snapshot is the one it names")
     found, newest_before = Control(), None
     if topic is None:
@@ -37,7 +41,7 @@ def read_control(job: str, topic: Topic | None, end_before: int) -> tuple[Check,
 
 
 def _entry(job: str, message: Message, taken: RunEntry | RunEnd | Newest | None) -> Iterator[str]:
-    """What is wrong with a message that says `taken`."""
+    """Yields what is wrong with a message whose parsed entry is `taken`."""
     written = None if taken is None else control.message(taken)
     if message.value is not None and (written is None or (written.key, written.value) != (message.key, message.value)):
         yield f"key {message.key!r}: bytes no trainer writes"

@@ -49,7 +49,7 @@ class _Fault:
 
 @dataclass
 class _Pass:
-    """What one pass over the topic gathers, with the chunks of one snapshot at a time in memory."""
+    """The data that one pass over the topic gathers. It keeps the chunks of only one snapshot in memory at a time."""
 
     job: str
     topic: str
@@ -123,7 +123,7 @@ class _Pass:
 
 
 def read_snapshots(job: str, topic: Topic) -> tuple[Check, Snapshots]:
-    """What the topic holds; manifests that cannot be read, or were passed over by `--fresh`, are left out."""
+    """Reads the snapshots of the topic. Leaves out unreadable manifests, and those that `--fresh` skipped."""
     check = Check("snapshots", "whole, digests match, versions never go down, every number finite")
     seen = _Pass(job, topic.name)
     for message in topic.messages():

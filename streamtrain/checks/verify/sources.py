@@ -48,7 +48,7 @@ class Sources:
         return Topic("files", terms.topic_id, partitions)
 
     def name_of(self, terms: Terms, partition: int) -> str | None:
-        """What dead letters call what their records are of; None where that is not known."""
+        """Returns the name that dead letters use for the source of their records; None if it is unknown."""
         if not is_files(terms.topic_id):
             topic = self.of(terms)
             return None if topic is None else topic.name

@@ -15,7 +15,7 @@ from streamtrain.topics.terms import Terms, columns_digest, model_digest
 
 
 def check_terms(snapshots: Snapshots, logs: Logs) -> Check:
-    """Those of a run agree with each other and with the manifests of that run."""
+    """Checks that the round settings of a run agree with each other and with the manifests of that run."""
     check = Check("terms", "the terms of each round are the settings of its run")
     told: dict[Run, dict[str, Any]] = {}
     for located in snapshots.manifests:
@@ -41,7 +41,7 @@ def _fields(terms: Terms) -> dict[str, Any]:
 
 
 def expected_terms(manifest: Manifest) -> dict[str, Any]:
-    """What a manifest tells of the terms that led to it."""
+    """Returns the round settings that led to a manifest, as the manifest records them."""
     settings = manifest.job_settings
     return {
         "learning_rate": _schedule(settings),

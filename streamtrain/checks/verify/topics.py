@@ -1,4 +1,4 @@
-"""What a verification looks at: the messages a job's topics hold, and how far each partition goes back.
+"""The input of a verification: the messages in a job's topics, and how far each partition goes back.
 
 Nothing here knows where they come from: lists of messages in a test, Kafka by `streamtrain.checks.verify.reader`.
 """
@@ -22,7 +22,7 @@ class Partition(Protocol):
     def end(self) -> int: ...
 
     def read(self, begin: int, end: int) -> Iterator[Message]:
-        """Those with begin <= offset < end, in order. One iterator of a topic at a time."""
+        """Yields the messages with begin <= offset < end, in order. Use one iterator of a topic at a time."""
 
 
 @dataclass(frozen=True)

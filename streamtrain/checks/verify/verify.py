@@ -39,7 +39,7 @@ def verify(job: Job, fast: bool = False, files: Sequence[FoundFile] = (), on_rea
 
 
 def check_topics(topics: ReadTopics, fast: bool = False) -> Report:
-    """What the messages of a job's topics say of its guarantees. Whatever bytes they hold: a finding, no exception.
+    """Checks a job's guarantees on the messages of its topics. Wrong bytes are a finding, not an exception.
 
     Raises CheckFailed where there is no snapshot.
     """

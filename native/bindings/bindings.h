@@ -7,14 +7,19 @@
 namespace st {
 namespace nb = nanobind;
 
-// Calls what takes the GIL. A thread that wants it when the interpreter ends stays here until the process is gone, as
-// from Python 3.14 on; before, Python ends such a thread through frames that may not be unwound, which aborts.
+// A thread that wants the GIL when the interpreter ends stays here until the process is gone, as from Python 3.14 on;
+// before, Python ends such a thread through frames that may not be unwound, which aborts.
+[[noreturn]] inline void stay() {
+    for (;;) ::pause();
+}
+
+// Calls what takes the GIL.
 template <class Take>
 auto take_gil(Take take) {
     try {
         return take();
     } catch (...) {   // the thread's end, which is no exception of ours
-        for (;;) ::pause();
+        stay();
     }
 }
 
@@ -32,11 +37,18 @@ class WithoutGil {
     PyThreadState *state_;
 };
 
-// Takes it for a scope, in whatever thread.
+// Takes it for a scope, in whatever thread. At the interpreter's end Python code of the scope may have lost it, and no
+// thread has a state any more.
 class WithGil {
   public:
-    WithGil() : state_(take_gil([] { return PyGILState_Ensure(); })) {}
-    ~WithGil() { PyGILState_Release(state_); }
+    WithGil() : state_(take_gil([] {
+        if (!Py_IsInitialized() && !PyGILState_GetThisThreadState()) stay();
+        return PyGILState_Ensure();
+    })) {}
+    ~WithGil() {
+        if (!PyGILState_GetThisThreadState() || !PyGILState_Check()) stay();
+        PyGILState_Release(state_);
+    }
     WithGil(const WithGil &) = delete;
     WithGil &operator=(const WithGil &) = delete;
 

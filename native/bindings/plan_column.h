@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "bindings/bindings.h"
 #include "decode/decode_plan.h"
 #include "decode/record_format.h"
 
@@ -18,11 +19,11 @@ class PythonMedia : public MediaDecoder {
   public:
     explicit PythonMedia(nb::object decode) : decode_(std::move(decode)) {}
     ~PythonMedia() override {
-        nb::gil_scoped_acquire held;
+        WithGil held;
         decode_.reset();
     }
     void decode(const MediaForm &form, const std::string_view *encoded, u64 count, u8 *rows, u8 *good) override {
-        nb::gil_scoped_acquire held;
+        WithGil held;
         nb::list views;
         for (u64 i = 0; i < count; ++i)
             views.append(view(const_cast<char *>(encoded[i].data()), encoded[i].size(), PyBUF_READ));
@@ -66,11 +67,11 @@ class PythonSchemas : public SchemaSource {
   public:
     explicit PythonSchemas(nb::object ask) : ask_(std::move(ask)) {}
     ~PythonSchemas() override {
-        nb::gil_scoped_acquire held;
+        WithGil held;
         ask_.reset();
     }
     std::optional<Answer> ask(const std::string &id) override {
-        nb::gil_scoped_acquire held;
+        WithGil held;
         const nb::object answer = ask_(id);
         if (answer.is_none()) return {};
         return Answer{nb::cast<std::string>(answer[0]), nb::cast<std::string>(answer[1])};

@@ -43,7 +43,7 @@ void bind_worker(nb::module_ &m) {
         .def("follow",
              [](Worker &worker, nb::callable rate_of) {
                  worker.round().follow([rate_of = std::move(rate_of)](i64 steps, f64 left) {
-                     nb::gil_scoped_acquire held;
+                     WithGil held;
                      return nb::cast<f32>(rate_of(steps, left));
                  });
              },

@@ -50,5 +50,5 @@ ST_KERNEL void lamb(i64 n, i64 stretches, StepBlock *step, const f64 *settings_s
         if (bad) step->not_finite = 1;
     }
 }
-ST_EXPORT(lamb)
+ST_EXPORT_UPDATE(lamb)
 ST_OPTIMIZER_ROWS(lamb, Lamb)

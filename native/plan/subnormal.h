@@ -25,8 +25,12 @@ class SubnormalsAreZero {
     static void set_mode(u64 mode) { _mm_setcsr(static_cast<u32>(mode)); }
 #elif defined(__aarch64__)
     static constexpr u64 FLUSH = u64{1} << 24;   // FPCR.FZ, operands and results
-    static u64 mode() { return __builtin_aarch64_get_fpcr64(); }
-    static void set_mode(u64 mode) { __builtin_aarch64_set_fpcr64(mode); }
+    static u64 mode() {
+        u64 mode;
+        asm volatile("mrs %0, fpcr" : "=r"(mode));
+        return mode;
+    }
+    static void set_mode(u64 mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
 #else
     static constexpr u64 FLUSH = 0;
     static u64 mode() { return 0; }

@@ -132,7 +132,7 @@ void ThreadCalls::set_cells(const u8 *slot, const Tile &tile) {
     for (u32 cell : turn_cells_) cells_[cell] = tile.turn;
 }
 
-void ThreadCalls::make(const Call &call) {
+void ThreadCalls::invoke(const Call &call) {
     void **arguments = pointers_.data() + call.first_pointer;
     if (!call.subnormals_are_zero) return call.thunk(arguments);
     const SubnormalsAreZero flush;
@@ -147,17 +147,17 @@ void ThreadCalls::run_chain(u64 first, const Chain &chain) {
     for (u64 done = 0, count = 0; done < elements; done += count, move(count)) {
         count = std::min(STRIP, elements - done);
         for (u64 *cell : chain.counts) *cell = count;
-        for (u64 at = first; at < first + chain.calls; ++at) make(calls_[at]);
+        for (u64 at = first; at < first + chain.calls; ++at) invoke(calls_[at]);
     }
     move(u64{0} - elements);   // back: what does not go with the tile is not set again
 }
 
 template <class Make>
-void ThreadCalls::run_all(Make make_call) {
+void ThreadCalls::run_all(Make make) {
     for (u64 at = 0; at < calls_.size(); ++at) {
         const Call &call = calls_[at];
         if (call.chain < 0) {
-            make_call(call);
+            make(call);
             continue;
         }
         const Chain &chain = chains_[static_cast<u64>(call.chain)];
@@ -168,14 +168,14 @@ void ThreadCalls::run_all(Make make_call) {
 
 void ThreadCalls::run(const u8 *slot, const Tile &tile) {
     set_cells(slot, tile);
-    run_all([&](const Call &call) { make(call); });
+    run_all([&](const Call &call) { invoke(call); });
 }
 
 void ThreadCalls::run(const u8 *slot, const Tile &tile, TileOrder &order) {
     set_cells(slot, tile);
     run_all([&](const Call &call) {
-        auto its_turn = [&] { make(call); };
-        call.in_order < 0 ? its_turn() : order.in_turn(static_cast<u32>(call.in_order), tile.number, its_turn);
+        auto invoked = [&] { invoke(call); };
+        call.in_order < 0 ? invoked() : order.in_turn(static_cast<u32>(call.in_order), tile.number, invoked);
     });
 }
 

@@ -72,10 +72,10 @@ class ThreadCalls {
     void add_to_chain(Chain &chain, const std::vector<PlanArgument> &arguments);
     u32 add_cell(u64 bits);
     void set_cells(const u8 *slot, const Tile &tile);
-    void make(const Call &call);
+    void invoke(const Call &call);
     void run_chain(u64 first, const Chain &chain);
     template <class Make>
-    void run_all(Make make_call);
+    void run_all(Make make);
 
     bool by_tiles_;
     u32 in_order_ = 0;

@@ -17,8 +17,8 @@ Metrics = Mapping[str, Any]
 
 
 class EarlyStop:
-    """The early stopping of one job's settings. `figures` are those its model is scored by. `held_out`: what the
-    validation set is, where early stopping uses one."""
+    """The early stopping that a job's settings ask for. `figures` names the figures of its model. `held_out`
+    describes the validation set, None without one."""
 
     def __init__(
         self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None

@@ -22,7 +22,7 @@ from streamtrain.moving.snapshot_file import SnapshotFile
 from streamtrain.origins.moves import MEMORY, is_files
 from streamtrain.origins.origin import Gaps
 from streamtrain.origins.topic import records_topic, start_offsets
-from streamtrain.run.held_job import HeldJob
+from streamtrain.run.lease import Lease
 from streamtrain.run.lineage import Lineage, imported_lineage, misfits
 from streamtrain.run.publication import Assembler
 from streamtrain.topics import control
@@ -53,7 +53,7 @@ class Import:
         self._admin = Admin(job.kafka.bootstrap, job.kafka_admin())
         self._wishes = job_topics(job.name, job.topic_tables())
         self._names = {wish.key: wish.name for wish in self._wishes}
-        self._topics = HeldJob(job.name, job.kafka_consumer(), self._names, self._admin)
+        self._topics = Lease(job.name, job.kafka_consumer(), self._names, self._admin)
 
     def run(self, on_bytes: Heard = lambda _: 0) -> tuple[Manifest, bytes]:
         """The manifest that has been published, and its digest. Until then there is nothing of it to be seen.

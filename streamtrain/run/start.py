@@ -17,8 +17,8 @@ from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.origins.origin import Origin
 from streamtrain.run.beginning import State, fill_fresh, publish_first
-from streamtrain.run.held_job import HeldJob
 from streamtrain.run.kafka_publisher import KafkaPublisher
+from streamtrain.run.lease import Lease
 from streamtrain.run.lineage import (
     Lineage,
     StartFlags,
@@ -52,7 +52,7 @@ class Start:
         job: Job,
         model: Model,
         origin: Origin,
-        topics: HeldJob,
+        topics: Lease,
         publisher: KafkaPublisher,
         assembler: Assembler,
         tell: Tell,

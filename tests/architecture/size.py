@@ -13,7 +13,7 @@ FUNCTION_LINES = 50
 LINE_COLUMNS = 120
 DOCSTRING_LINES = 5
 OPENINGS = re.compile(r"\s*(Of|What|Those|Where|Who|Whether)\b")
-OPENINGS_LEFT = 516  # of all docstrings; goes down alone
+OPENINGS_LEFT = 516  # docstrings; only ever lower it
 NATIVE = (".h", ".cpp", ".cu", ".cuh")
 LATER = re.compile("TO" + r"DO|FIX" + "ME|X" + "XX")
 

@@ -63,7 +63,7 @@ def screen(document: dict[str, Any], width: int = 100) -> str:
 
 
 def test_the_screen_tells_all_there_is() -> None:
-    """In words: windows are the line of their losses."""
+    """A window appears in the line of losses, never as a dictionary."""
     shown = screen({**DOCUMENT, "metrics": {**DOCUMENT["metrics"], "windows": [SCORES]}})
     assert "{" not in shown
     for text in (
@@ -360,7 +360,9 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
     assert snapshots[-1]["parameters_digest"] == status["snapshot"]["parameters_digest"]
     shown = run("snapshots", "show", trained, "--snapshot", snapshots[0]["version"], "--json").document
     assert shown["digest"] == snapshots[0]["digest"] and shown["positions"] == [[0, 0], [0, 0]]
-    assert re.search(r"metrics.windows +0 since", run("snapshots", "show", trained).out)
+    told = run("snapshots", "show", trained).out
+    assert re.search(r"metrics.total.auc +0\.\d", told) and re.search(r"metrics.windows +a list of 0", told), told
+    assert not re.search("metrics.*{", told), told
     assert run("snapshots", "show", trained, "--snapshot", 99).code == 2
     file = tmp_path / "model.safetensors"
     assert run("snapshots", "get", trained, "-o", file).code == 0

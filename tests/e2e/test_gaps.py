@@ -18,8 +18,8 @@ import msgpack
 import psutil
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from more_partitions import add_partitions
+from confluent_kafka.admin import AdminClient
+from topic_changes import add_partitions, set_config
 from waiting import wait_for
 
 from streamtrain.kafka.admin import Admin
@@ -329,10 +329,7 @@ def test_records_that_were_compacted_are_counted_and_not_replayable(kafka: Any, 
     trained_rows = written
     job.check(trained=trained_rows)
     policy = {"cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01"}
-    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in policy.items()]
-    changed = ConfigResource(ResourceType.TOPIC, job.records, incremental_configs=entries)
-    client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.incremental_alter_configs([changed])[changed].result(60)
+    set_config(job.bootstrap, job.records, policy)
     assert "cleanup.policy is compact" in job.here("check").stdout
 
     def compacted() -> bool:

@@ -22,7 +22,7 @@ from streamtrain.moving import importing
 from streamtrain.moving.exporting import export
 from streamtrain.moving.importing import Import
 from streamtrain.moving.snapshot_file import SnapshotFile
-from streamtrain.run.held_job import HeldJob
+from streamtrain.run.lease import Lease
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
@@ -220,7 +220,7 @@ def test_a_live_trainer_is_not_robbed(trained: LiveJob, other: LiveJob, path: Pa
 def taken(job: LiveJob) -> None:
     """Lets a run take the job that has published nothing yet."""
     names = {wish.key: wish.name for wish in job_topics(job.name)}
-    topics = HeldJob(job.name, {"bootstrap.servers": job.bootstrap}, names, job.admin)
+    topics = Lease(job.name, {"bootstrap.servers": job.bootstrap}, names, job.admin)
     Transactions({"bootstrap.servers": job.bootstrap}, job.name, topics).open()
 
 

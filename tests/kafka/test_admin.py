@@ -17,14 +17,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
+from topic_changes import set_config
 from waiting import wait_for
 
 from streamtrain import _native
@@ -71,10 +65,7 @@ def test_a_jobs_topics_are_made_once_and_then_compared(kafka: Any) -> None:
         admin.ensure(job_topics(other_job))
     _, *words = shlex.split(re.findall("(kafka-configs.sh .*=compact);", str(error.value))[0])
     assert words[:2] == ["--bootstrap-server", kafka.bootstrap] and f"{other_job}.snapshots" in words
-    entry = ConfigEntry(*words[-1].split("="), incremental_operation=AlterConfigOpType.SET)
-    changed = ConfigResource(ResourceType.TOPIC, f"{other_job}.snapshots", incremental_configs=[entry])
-    client = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    client.incremental_alter_configs([changed])[changed].result(60)
+    set_config(kafka.bootstrap, f"{other_job}.snapshots", dict([words[-1].split("=")]))
     with pytest.raises(UserMistake) as error:
         admin.ensure(job_topics(other_job))
     assert "cleanup.policy" not in str(error.value)

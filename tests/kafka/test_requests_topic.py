@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from at_once import run_at_once
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AdminClient
 from prediction_bench import PARTITIONS, Bench, running, wait_for
 from served_model import ServedModel
+from topic_changes import set_config
 
 from streamtrain.errors import KafkaBroken, StreamtrainError, UserMistake
 from streamtrain.kafka.admin import Admin
@@ -154,10 +155,7 @@ def ends_where_there_are_no_predictions(bench: Bench, delivery: str, **producer:
 
 
 def ends_at_an_answer_too_large_for_its_topic(bench: Bench, delivery: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bench.bootstrap})
-    change = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource("topic", bench.predictions, incremental_configs=[change])
-    admin.incremental_alter_configs([resource])[resource].result()
+    set_config(bench.bootstrap, bench.predictions, {"max.message.bytes": "2000"})
     ask_one(bench, [[1, 1]] * 2000)
     with pytest.raises(StreamtrainError, match=r"[Ll]arge") as refused:
         to_its_end(bench.config(delivery, until_end=True))

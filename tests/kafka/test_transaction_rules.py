@@ -51,7 +51,7 @@ from streamtrain.kafka.once import Once
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.transaction import Batch, Transactions, _Failed, _Unknown
-from streamtrain.run.held_job import HeldJob
+from streamtrain.run.lease import Lease
 from streamtrain.topics import control
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import LEAP, Newest, RunEntry, transactional_id
@@ -246,7 +246,7 @@ def transactions(kafka: Any, job: str) -> Transactions:
     admin, wishes = Admin(kafka.bootstrap), job_topics(job)
     admin.ensure(wishes)
     where = {"bootstrap.servers": kafka.bootstrap}
-    return Transactions(where, job, HeldJob(job, where, {wish.key: wish.name for wish in wishes}, admin))
+    return Transactions(where, job, Lease(job, where, {wish.key: wish.name for wish in wishes}, admin))
 
 
 def offsets(kafka: Any, topic: str, end: int) -> list[int]:
@@ -416,7 +416,7 @@ def test_an_open_transaction_among_dead_letters_is_ended_if_it_is_ours_and_not_w
     assert list(visible(kafka.bootstrap, letters).values()) == [b"another's"]
 
 
-class Forgetful(HeldJob):
+class Forgetful(Lease):
     """Shows of control and snapshots what was there before `forget`."""
 
     forgotten: str = ""
@@ -471,7 +471,7 @@ def ends(admin: Admin, topic: str, partitions: int = 1) -> bool:
 
 def listed_transactions(bootstrap: str, job: str, admin: Admin) -> Transactions:
     kafka = {"bootstrap.servers": bootstrap}
-    return Transactions(kafka, job, HeldJob(job, kafka, names(job), admin))
+    return Transactions(kafka, job, Lease(job, kafka, names(job), admin))
 
 
 def names(job: str) -> dict[str, str]:
@@ -599,7 +599,7 @@ def test_what_a_stranger_writes_to_control_is_refused_before_anything_is_written
     assert transactions.open().number == 1
     admin, topic = Admin(kafka.bootstrap), f"{job}.control"
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
-    held = HeldJob(job, {"bootstrap.servers": kafka.bootstrap}, names(job), admin)
+    held = Lease(job, {"bootstrap.servers": kafka.bootstrap}, names(job), admin)
     for number, forged in enumerate(forged_entries(job)):
         producer.produce(topic, forged.value, forged.key)
         assert producer.flush(60) == 0
@@ -613,7 +613,7 @@ def test_what_a_stranger_writes_to_control_is_refused_before_anything_is_written
 
 
 def test_a_version_no_trainer_counted_to_is_refused_and_taken_back(kafka: Any, job: str) -> None:
-    topics = HeldJob(job, {"bootstrap.servers": kafka.bootstrap}, names(job), Admin(kafka.bootstrap))
+    topics = Lease(job, {"bootstrap.servers": kafka.bootstrap}, names(job), Admin(kafka.bootstrap))
     publisher = Publisher(kafka.bootstrap, job)
     good = publisher.put(1, b"model")
     for forged in ({"version": 2**63 - 1}, {"run": Run(2**63 - 1, "ab" * 16)}):

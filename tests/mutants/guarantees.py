@@ -118,7 +118,7 @@ WHOLE_SNAPSHOTS = (
 LINEAGE = (
     Guard(
         "A start continues below the snapshot that control names.",
-        "streamtrain/run/held_job.py",
+        "streamtrain/run/lease.py",
         "    if last is None or (newest is not None and newest.digest == last.digest):\n",
         "test_a_snapshots_topic_that_lost_everything_is_refused_and_fresh_goes_on_above",
         "    if True:\n",

@@ -17,7 +17,7 @@ import msgpack
 import numpy as np
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from topic_changes import set_config
 from waiting import wait_for
 
 from streamtrain import _native, history
@@ -105,11 +105,8 @@ def test_a_refused_publication(kafka: Any, tmp_path: Path) -> None:
     job.produce(500)
     running = threaded.Run(job.path)
     running.wait_event("published", rows=500)
-    limit = ConfigEntry("max.message.bytes", "200", incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource("topic", job.job.topic("snapshots").name, incremental_configs=[limit])
-    admin = AdminClient({"bootstrap.servers": job.bootstrap})
-    admin.incremental_alter_configs([topic])[topic].result(60)
-    # the broker answers before the limit holds for what is written: a round more may be published
+    set_config(job.bootstrap, job.job.topic("snapshots").name, {"max.message.bytes": "200"})
+    # the broker shows the limit before it holds for what is written: a round more may be published
     wait_for(lambda: running.is_over or job.produce(50, seed=1))
     assert running.finish() == 1
     reason, code = ends(job)[1]

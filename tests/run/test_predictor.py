@@ -20,9 +20,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from failing_librdkafka import run_predictor
 from given_outputs import echo_scorer
-from more_partitions import add_partitions
 from prediction_bench import PARTITIONS, Bench, running
 from served_model import NUMBERS, ServedModel
+from topic_changes import add_partitions
 from waiting import wait_for
 
 from streamtrain import _native

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -92,8 +93,7 @@ def show(session: Session, job: JobFile, snapshot: Named = None) -> None:
     lines = [
         (name, _plain(value)) for name, value in document.items() if name not in ("metrics", "model_spec", "schema")
     ]
-    metrics = [(f"metrics.{name}", _figures(value)) for name, value in document["metrics"].items()]
-    session.out.document(document, table(["", ""], [*lines, *metrics]))
+    session.out.document(document, table(["", ""], [*lines, *_figures("metrics", document["metrics"])]))
 
 
 def _located(topic: SnapshotTopic, named: str | None) -> Located:
@@ -239,9 +239,15 @@ def _of_import(of: Imported) -> dict[str, Any]:
     return {**asdict(of), "digest": of.digest.hex()}
 
 
-def _figures(value: Any) -> str:
-    """Figures of several windows by their number."""
-    return f"{len(value)} since the snapshot before; --json has them" if isinstance(value, list) else _plain(value)
+def _figures(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A line for each figure. A list of them, such as the closed windows, is only counted."""
+    if isinstance(value, Mapping):
+        for inner, figure in value.items():
+            yield from _figures(f"{name}.{inner}", figure)
+    elif isinstance(value, list):
+        yield name, f"a list of {len(value)}; --json shows it"
+    else:
+        yield name, f"{value:.6g}" if isinstance(value, float) else _plain(value)
 
 
 def _plain(value: Any) -> str:

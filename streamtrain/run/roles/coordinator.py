@@ -29,9 +29,9 @@ from streamtrain.origins.files import files_from
 from streamtrain.origins.held_out import held_out
 from streamtrain.origins.origin import Origin
 from streamtrain.run.heap import share_one_heap
-from streamtrain.run.held_job import HeldJob
 from streamtrain.run.judging import Judging
 from streamtrain.run.kafka_publisher import KafkaPublisher
+from streamtrain.run.lease import Lease
 from streamtrain.run.lineage import Lineage, StartFlags
 from streamtrain.run.publication import Assembler
 from streamtrain.run.publishing import Ended, Publishing
@@ -70,7 +70,7 @@ def run(config: Config) -> int:
     consumer = config.kafka["consumer"]
     admin = Admin(consumer["bootstrap.servers"], consumer)
     origin = origin_of(job, consumer, admin, files_from(config.files))
-    topics = HeldJob(job.name, consumer, config.topics, admin)
+    topics = Lease(job.name, consumer, config.topics, admin)
     transactions = Transactions(config.kafka["producer"], job.name, topics)
     publishing: Publishing | None = None
     tracing = opened(config.traces)
@@ -96,7 +96,7 @@ def _begin(
     config: Config,
     job: Job,
     origin: Origin,
-    topics: HeldJob,
+    topics: Lease,
     transactions: Transactions,
     tracing: Tracing | None,
     admin: Admin,
@@ -146,7 +146,7 @@ def _judging(
     return Judging(EarlyStop(early, figures, held.told), model, layout, config.has_end, held.rows)
 
 
-def _say_end(topics: HeldJob, transactions: Transactions, exit_code: int, reason: str) -> None:
+def _say_end(topics: Lease, transactions: Transactions, exit_code: int, reason: str) -> None:
     """Writes to control how this run ends, if it had begun."""
     if transactions.run is not None:
         transactions.end(topics.end(transactions.run, exit_code, reason))

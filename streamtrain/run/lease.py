@@ -1,4 +1,4 @@
-"""What a run reads from and writes to the job's own topics beside its publications: who holds it, what is the newest.
+"""A run's lease of its job: the topics say which run owns the job, and which snapshot is the newest.
 
 Used by the coordinator.
 """
@@ -23,7 +23,7 @@ from streamtrain.topics.manifest import Run
 from streamtrain.topics.topic import Message, Topic, all_topics
 
 
-class HeldJob:
+class Lease:
     """Snapshots and control of one job; opens their readers. `names`: the topics' by key. One thread at a time."""
 
     def __init__(self, job: str, kafka: Mapping[str, str], names: Mapping[str, str], admin: Admin) -> None:

@@ -70,7 +70,7 @@ def place(sizes: Sequence[int]) -> tuple[list[int], int]:
     """Offsets of buffers one behind the other on cache lines, as a state's blocks lie, and where the last one ends."""
 
 def state_rules() -> dict[str, tuple[str, ...]]:
-    """What each rule stores: name -> dtype."""
+    """Returns the dtypes that each rule can store, by the name of the rule."""
 
 class StateBlock:
     name: str
@@ -116,7 +116,10 @@ def average(
     moments take the place of the start's."""
 
 def first_moments(layout: StateLayout, slot_layout: SlotLayout, slots: Sequence[int], base: int) -> None:
-    """Of slots at these addresses, into the statistics part at another."""
+    """Writes the first mean and variance of each column, from the slots at these addresses, into a statistics part.
+
+    `base` is the address of that part.
+    """
 
 # engine: kernels, instruction sets, compiled plans
 
@@ -256,7 +259,7 @@ class CoordinatorEnd:
         self, *, round: int, learning_rate: float, seed: int = 0, rows_seen: int = 0, row_bound: int = -1,
         positions: Sequence[tuple[int, int, int]] = ...,
     ) -> None:
-        """What the run goes on from; `positions` are (partition, offset, row)."""
+        """Sets the state that the run continues from. `positions` are (partition, offset, row)."""
     def start(self) -> None:
         """READY."""
     def progress(self) -> dict[str, int]: ...
@@ -364,7 +367,7 @@ class MemorySource(Source):
         By default it is of one partition, its offset its number; `span`: offsets it takes up.
         """
     def end_round(self) -> None:
-        """What was put before, and what is put after, are of different rounds."""
+        """Ends a round: records put before and after this call belong to different rounds."""
     def end(self) -> None: ...
     def close(self) -> None:
         """Nobody takes any more."""
@@ -381,7 +384,7 @@ class IngestStatus(enum.IntEnum):
     ROUND_ENDED = 4  # as WORKING: the source has ended the round that was open
 
 class RoundCutter:
-    """What the threads of ingest have in common: the numbers of slots, the ends of rounds."""
+    """The state that the ingest threads share: the numbers of slots and the ends of rounds."""
 
     partitions: int  # that the run began with
 
@@ -419,7 +422,7 @@ def kafka_version() -> str: ...
 def kafka_error_name(code: int) -> str: ...
 def kafka_error_text(code: int) -> str: ...
 class KafkaResponse(enum.IntEnum):
-    """What is done about an error code: native/kafka/response.h."""
+    """The response to an error code: native/kafka/response.h."""
 
     WAIT = ...
     MISSING = ...
@@ -446,7 +449,7 @@ def kafka_responses() -> list[tuple[int, str, KafkaResponse]]:
     """(code, name, response) of every code the table names."""
 
 class KafkaPurpose(enum.Enum):
-    """What a client is for: native/kafka/settings.h."""
+    """The purpose of a client: native/kafka/settings.h."""
 
     INGEST = ...
     READ = ...
@@ -518,7 +521,7 @@ class KafkaProducer(_KafkaProducing, _KafkaClient):
     def flush(self, timeout_ms: int) -> int: ...
 
 class KafkaNext(enum.Enum):
-    """What follows from an outcome: native/kafka/transaction.h."""
+    """The next step after an outcome: native/kafka/transaction.h."""
 
     ON = ...
     AGAIN = ...
@@ -526,7 +529,7 @@ class KafkaNext(enum.Enum):
     RENEW = ...
 
 class KafkaOutcome:
-    """What a call of the transactional interface said; code 0 is success."""
+    """The outcome of a call of the transactional interface; code 0 is success."""
 
     code: int
     retriable: bool
@@ -581,7 +584,7 @@ _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, rea
 _FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose value is missing
 
 class PatternCode(enum.IntEnum):
-    """What a step of a pattern does."""
+    """The action of a step of a pattern."""
 
     LETTERS = 0
     SPLIT = 1
@@ -595,7 +598,7 @@ class PatternCode(enum.IntEnum):
 def murmur3(text: bytes, seed: int, bits: int = 32) -> int: ...
 def fit_picture(points: NDArray[np.uint8], fitted: NDArray[np.uint8]) -> None: ...
 def flac_samples(flac: bytes) -> int:
-    """Of each channel, by the head or, where that does not tell them, by the last frame; 0: it cannot be known."""
+    """Returns the samples of each channel, from the head or else from the last frame; 0 if that cannot be known."""
 
 def decoder_formats() -> list[str]: ...
 def column_kinds() -> list[str]: ...
@@ -609,7 +612,7 @@ class DecodePlan:
     ) -> None: ...   # `constants`: of blocks that no column gives, what lies in every row
 
 class RowTally:
-    """What became of rows; -1: no trained row has an event time."""
+    """The outcomes of rows. `newest_event_time_ms` is -1 if no trained row has an event time."""
 
     trained: int
     dead: int
@@ -619,7 +622,7 @@ class RowTally:
     filtered_rows: _FilteredRows
 
 class RecordAround:
-    """What stands around a record in its message."""
+    """The message metadata of a record: partition, offset, timestamp, key and headers."""
 
     def __init__(
         self, partition: int, offset: int, timestamp_ms: int, key: bytes | None,
@@ -650,19 +653,22 @@ class BatchFiller:
         """The batch is done: its slot tells its rows and is zero behind them. Gives their number."""
 
     def take_tally(self) -> RowTally:
-        """Of the rows passed since the batch was opened or one was taken; the event time is the batch's."""
+        """Returns the tally of rows passed since the batch was opened or the last tally was taken.
+
+        The event time is that of the batch.
+        """
 
     def count(
         self, records: list[bytes], from_row: int = 0, most: int | None = None,
         around: Sequence[RecordAround] | None = None,
     ) -> RowTally:
-        """Of all rows of these records, the first one's from `from_row` on, up to the first `most` that can be trained.
+        """Returns the tally of all rows of these records, up to the first `most` that can be trained.
 
-        None are kept, and no batch is open afterwards.
+        The first record starts at `from_row`. No rows are kept, and no batch is open afterwards.
         """
 
 class CsvCell(enum.Enum):
-    """What a cell of a line is read as. NUMBER: one, if it is one; TIME: a number or, in ISO 8601, milliseconds."""
+    """The type that a cell of a line is read as. NUMBER: a number, if it is one. TIME: a number, or ISO 8601 as ms."""
 
     TEXT = ...
     NUMBER = ...
@@ -708,7 +714,7 @@ class RecordEncoder:
     def encode_chosen(self, rows: list[int]) -> bytes: ...
     @property
     def most_rows(self) -> int:
-        """Of rows that a record holds."""
+        """The largest number of rows in one record."""
 
     def clear(self) -> None:
         """Lets go of the arrays read."""
@@ -748,7 +754,7 @@ class RowScorer:
         """The same as (rows, width) float64, without those rows that failed."""
 
 class BodyForm(enum.Enum):
-    """What the text of a body's answer is: one row's object, an array, or an error as an object."""
+    """The form of the answer to a body: one row's object, an array, or an error as an object."""
 
     ROW = 0
     ROWS = 1

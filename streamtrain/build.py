@@ -1,4 +1,4 @@
-"""What this build is: its version and the digest of the sources that decide the bits of a result.
+"""The identity of this build: its version and the digest of the sources that decide the bits of a result.
 
 Replay is bit for bit on the same build.
 """

@@ -40,7 +40,8 @@ def arm(text: str) -> None:
 
 
 def for_life(text: str, first: bool) -> str:
-    """What of `text` a process is given: all of it in its first life, later only what is marked with "*"."""
+    """Returns the part of `text` that a process gets: all of it in its first life, later only what is marked with
+    "*"."""
     return ",".join(part for part in text.split(",") if first or part.startswith("*"))
 
 

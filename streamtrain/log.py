@@ -68,13 +68,16 @@ def get_logger(name: str) -> Log:
 
 
 class Reminder:
-    """What holds for long is said at once, and again now and then: whoever looks later is to see it."""
+    """A reminder for a condition that lasts: due at once, then again every `every_s` seconds.
+
+    Somebody who reads the log later sees it too.
+    """
 
     def __init__(self, every_s: float = REPEAT_S) -> None:
         self._every_s, self._said_at = every_s, float("-inf")
 
     def due(self) -> bool:
-        """Whether it is to be said now; asked only where it then is."""
+        """Returns True if it is time to log, and counts that as logged: call it only where you then log."""
         if time.monotonic() - self._said_at < self._every_s:
             return False
         self._said_at = time.monotonic()
@@ -87,7 +90,7 @@ class Reminder:
 
 @cache
 def librdkafka_logger() -> logging.Logger:
-    """What librdkafka's clients log to, without its repeats: it says hundreds of times a second that it reconnects."""
+    """Returns the logger of librdkafka's clients, without repeats: these log a reconnect hundreds of times a second."""
     logger = logging.getLogger("streamtrain.kafka")
     logger.addFilter(Repeats())
     return logger
@@ -124,7 +127,7 @@ def configure_logging(
 
 
 class _Stderr:
-    """What sys.stderr is when a line is written: a live panel, or a test, may have put another in its place."""
+    """A stream to the sys.stderr of the time of each write: a live panel, or a test, may have replaced it."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -198,7 +201,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting of this name holds something that must not be shown."""
+    """Returns True if a setting of this name holds something that must not be shown."""
     return SECRET_NAME.search(name) is not None
 
 
@@ -221,7 +224,7 @@ def _masked_value(value: Any) -> Any:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given by Log's keywords or by logging's own `extra`."""
+    """Returns the fields that Log's keywords or logging's own `extra` gave."""
     extra = {name: value for name, value in vars(record).items() if name not in STANDARD_FIELDS}
     given = extra.pop("fields", {})
     return {**extra, **given}

@@ -68,7 +68,10 @@ class Registry:
             return import_module(module)
 
     def constants(self, name: str) -> dict[str, Any]:
-        """What an entry's file sets at its top level to a plain value, and its docstring as `__doc__`; by its text."""
+        """Returns the plain values that an entry's file sets at its top level, and its docstring as `__doc__`.
+
+        Reads the file's text and does not import it.
+        """
         tree = ast.parse(self.texts()[name])
         found: dict[str, Any] = {"__doc__": ast.get_docstring(tree) or ""}
         for node in tree.body:
@@ -95,7 +98,10 @@ def registries() -> dict[str, Registry]:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """What imports make is made to last: going through it again and again for garbage is a tenth of a start."""
+    """Disables garbage collection within the block.
+
+    Imports create objects that last. To scan them again and again costs a tenth of a start.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -39,7 +39,10 @@ _NOT_TOLD = ("", "its round log does not tell this schema")
 
 
 class Answers:
-    """What was said of each name, first come: what a round was trained by is one thing. For several threads."""
+    """The registry's answer for each name. The first answer counts, so that a round is trained with one.
+
+    Several threads may use it.
+    """
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Answer] = OrderedDict()
@@ -50,7 +53,7 @@ class Answers:
         return self._known.get(name) or self._refused.get(name)
 
     def put(self, name: str, answer: Answer) -> Answer:
-        """What counts: this, or what another thread has put before."""
+        """Returns the answer that counts: this one, or an earlier one from another thread."""
         with self._lock:
             if (before := self.get(name)) is not None:
                 return before
@@ -102,7 +105,7 @@ class SchemaRegistry:
         self._open.discard(name)
 
     def ask_again(self) -> bool:
-        """Whether one of the names that were not known when this was asked before now is."""
+        """Returns True if a name that was unknown at the last call is known now. Asks for each unknown name."""
         for name in sorted(self._open):
             self.ask(name)
         came, self._came = self._came, False
@@ -163,7 +166,10 @@ class SchemaRegistry:
         return True
 
     def _newest(self, name: str) -> str:
-        """What records that name a schema so ought to be of, as far as the registry tells."""
+        """Returns the end of an error: the newest schema of the subject, which records should name instead.
+
+        Returns "" if the registry reports none.
+        """
         try:
             newest = self._newest_version()
         except KafkaUnreachable:
@@ -204,9 +210,9 @@ class SchemaRegistry:
         return name, str(newest.schema.schema_str)
 
     def newest_schema(self, patience_s: float) -> str:
-        """What the topic's newest schema says; waited for, for so long at most.
+        """Returns the text of the topic's newest schema. Waits at most `patience_s` seconds for each answer.
 
-        UserMistake where there is none that can be read, KafkaUnreachable where the registry does not answer.
+        Raises UserMistake if there is none that can be read, KafkaUnreachable if the registry does not answer.
         """
         newest = self._patiently(self.newest, patience_s)
         if newest is None:
@@ -244,7 +250,10 @@ class SchemaRegistry:
             raise (UserMistake(text) if refused else KafkaUnreachable(text)) from None
 
     def _patiently(self, asked: Callable[[], T], patience_s: float) -> T:
-        """What it gives, asked again while the registry does not answer: said at once and then once a minute."""
+        """Returns the result of `asked`. Retries for `patience_s` seconds while the registry does not answer.
+
+        Logs that at once and then once a minute. Raises KafkaUnreachable after the time is up.
+        """
         until_s = time.monotonic() + patience_s
         while True:
             try:
@@ -277,7 +286,7 @@ def decoded_by(format: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
 
 
 def is_framed(format: Mapping[str, Any]) -> bool:
-    """Whether records name the schemas that they were written by."""
+    """Returns True if records name the schemas that they were written with."""
     return format.get("frame") == "registry"
 
 
@@ -310,7 +319,7 @@ def _shared(properties: tuple[tuple[str, Any], ...], topic: str, format: str) ->
 
 
 def told_by(schemas: Mapping[str, Answer]) -> Ask:
-    """Who answers with what a round log tells."""
+    """Returns a function that answers with the schemas in a round log."""
     return lambda name: schemas.get(name, _NOT_TOLD)
 
 

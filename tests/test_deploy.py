@@ -1,5 +1,7 @@
-"""What deploy/ and docker-compose.yml say is there and fits: containers, Kubernetes objects, settings, secrets,
-metrics, and how what ended is started again."""
+"""Tests that what deploy/ and docker-compose.yml name exists and fits.
+
+They cover containers, Kubernetes objects, settings, secrets, metrics, and how what ended is started again.
+"""
 
 from __future__ import annotations
 

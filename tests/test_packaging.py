@@ -1,5 +1,6 @@
-"""What is packed and what a program may import: sources, wheels, registries whose entries are files, names and
-types."""
+"""Tests of what is packed and what a program may import: sources, wheels, registries whose entries are files, names
+and types.
+"""
 
 from __future__ import annotations
 

@@ -617,7 +617,7 @@ SUFFIXES = {
 
 
 def expressions(dashboard: Any) -> list[str]:
-    """Of panels, variables and annotations."""
+    """Returns the expressions of a dashboard's panels, variables and annotations."""
     found = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     found += [each["definition"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
     return found + [each["expr"] for each in dashboard["annotations"]["list"]]
@@ -721,7 +721,10 @@ def test_a_real_prometheus_scrapes_a_real_trainer_and_server(kafka: Any, tmp_pat
 
 
 def answer(port: int, expression: str) -> Any:
-    """Of an instant query; [] where the server is not up yet. Raises where it is no query."""
+    """Returns the result of an instant query; [] if the server is not up yet.
+
+    Raises AssertionError if the expression is no query.
+    """
     url = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
     try:
         with urllib.request.urlopen(url, timeout=30) as found:

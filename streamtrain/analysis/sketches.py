@@ -1,4 +1,4 @@
-"""What is kept of a column's values: how many differ, where they lie. Bounded, whatever comes."""
+"""Sketches of a column's values: how many differ, and how they are distributed. Their size is bounded for any input."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Spread:
         return math.sqrt(self._squares / self.count) if self.count else 0.0
 
     def quantiles(self, wanted: list[float]) -> list[float]:
-        """Of shares from 0 to 1."""
+        """Returns the values at these shares, from 0 to 1; none without values."""
         values, counts = self.bins()
         ends = np.cumsum(counts)
         at = np.searchsorted(ends, np.array(wanted) * (self.count - 1), side="right")

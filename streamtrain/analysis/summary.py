@@ -1,4 +1,4 @@
-"""What there is to say of the columns of a job in some records: counted as they come, compared with others'."""
+"""Statistics of a job's columns in some records: counted as they come, and compared with those of other records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEPT = ("path", "from", "parse", "unit", "zone", "hash_bits", "namespaces", "vw
 
 
 class Summary:
-    """Of the columns that the job's decoder looks at, as records give them: before any transform."""
+    """A summary of the columns that the job's decoder reads, as records give them: before any transform."""
 
     def __init__(self, job: Job) -> None:
         job = with_schema(job)
@@ -121,7 +121,7 @@ class ColumnSummary:
         self.hashes = Frequent()
 
     def add(self, cells: Array) -> None:
-        """Those that are there, of rows that are counted."""
+        """Adds cells that are not missing, of rows that are counted elsewhere."""
         self.there += len(cells)
         flat = cells.reshape(-1)
         self.distinct.add(flat)

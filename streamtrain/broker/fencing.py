@@ -22,7 +22,7 @@ _CHANGE = rb"\x01\x11.%b.{8}[\x01-\x09]\x00\x01([\x01\xff])"
 
 
 def crashed(log: Path) -> bool:
-    """Whether the last broker on this log folder ended without saying so."""
+    """Returns whether the last broker on this log folder ended without a clean shutdown."""
     return (log / "meta.properties").exists() and not (log / ".kafka_cleanshutdown").exists()
 
 
@@ -35,9 +35,9 @@ def controller_alone(properties: dict[str, str]) -> dict[str, str]:
 
 
 def fenced(log: Path, number: int) -> bool:
-    """Whether the controller's log in this log folder says of the broker `number`, as its last word, that it is fenced.
+    """Returns whether the newest entry on the broker `number` in this folder's controller log says that it is fenced.
 
-    A change of registration stands behind the changes of partitions that follow from it.
+    The log has a change of registration after the changes of partitions that follow from it.
     """
     change = re.compile(_CHANGE % re.escape(number.to_bytes(4)), re.DOTALL)
     segments = sorted((log / "__cluster_metadata-0").glob("*.log"))

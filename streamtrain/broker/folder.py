@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Record:
-    """What `broker.json` says."""
+    """The content of `broker.json`."""
 
     cluster_id: str
     nodes: tuple[Node, ...]
@@ -52,7 +52,7 @@ class Record:
         return ",".join(f"{HOST}:{node.port}" for node in self.nodes)
 
     def running(self) -> bool:
-        """Whether any of its processes lives; a record left behind by dead ones says no."""
+        """Returns whether any of its processes lives. A record that dead ones left behind counts as not running."""
         return any(node.process.alive() for node in self.nodes)
 
     def save(self, data: Path) -> None:
@@ -124,7 +124,7 @@ def _choose(wanted: int, taken: set[int]) -> int:
 
 
 def port_free(port: int) -> bool:
-    """Whether a server could listen on `port` now."""
+    """Returns whether a server could listen on `port` now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

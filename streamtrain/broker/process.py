@@ -41,7 +41,7 @@ class Process:
         return cls(child.pid, _start_ticks(child.pid) or 0, child)
 
     def alive(self) -> bool:
-        """Whether it runs; a zombie does not."""
+        """Returns whether it runs; a zombie does not."""
         if self._child is not None:
             return self._child.poll() is None
         return self.started != 0 and _start_ticks(self.pid) == self.started

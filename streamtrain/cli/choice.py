@@ -11,7 +11,8 @@ from streamtrain.registry import nearest
 
 
 def one_of(names: Callable[[], Sequence[str]], help: str) -> dict[str, Any]:
-    """What typer.Argument and typer.Option are given for it: it is checked, completed, and shown in the help."""
+    """Returns the arguments for typer.Argument and typer.Option: they check and complete the value and list the names
+    in the help."""
 
     def parse(given: str) -> str:
         if given in names():

@@ -1,4 +1,4 @@
-"""What `streamtrain demo` has on the screen: the live one, a plain line, and the summary at the end."""
+"""The screen of `streamtrain demo`: the live one, a plain line, and the summary at the end."""
 
 from __future__ import annotations
 

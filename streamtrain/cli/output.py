@@ -1,4 +1,4 @@
-"""What a command shows: documents and lines on stdout, as JSON or for people; NO_COLOR and pipes give plain text."""
+"""The output of a command: documents and lines on stdout, as JSON or for people. NO_COLOR and pipes give plain text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Unpadded(io.TextIOBase):
 
 
 class Output:
-    """Where a command's result goes. With `as_json`, only `document` and `line` write."""
+    """The writer of a command's result. With `as_json`, only `document` and `line` write."""
 
     def __init__(self, as_json: bool, *, quiet: bool = False) -> None:
         self.as_json = as_json

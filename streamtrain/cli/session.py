@@ -1,4 +1,4 @@
-"""What every command has: the common options, the job file's loading, the connection's check and the output."""
+"""The parts that every command has: common options, loading of the job file, check of the connection, and output."""
 
 from __future__ import annotations
 

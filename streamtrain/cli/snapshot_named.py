@@ -11,7 +11,7 @@ from streamtrain.kafka.snapshots import BEST, SnapshotTopic, Version
 
 
 def option(*names: str, help: str) -> Any:
-    """What takes a version from 1 or `best`, and gives it as text."""
+    """Returns an option that takes a version from 1 or `best`, and gives it as text."""
     return typer.Option(*names, metavar="N|best", parser=_parsed, help=help, show_default=False)
 
 
@@ -20,7 +20,7 @@ def snapshots_of(job: Job) -> SnapshotTopic:
 
 
 def wanted(named: str | None) -> Version | None:
-    """What option() has given; None where none is named."""
+    """Returns the version that option() has read; None without one."""
     return None if named is None else BEST if named == BEST else int(named)
 
 

@@ -37,11 +37,12 @@ class StopSignals:
 
     @property
     def code(self) -> int:
-        """What the command ends with where all that was begun is finished."""
+        """Returns the exit code of a command that has finished everything it began."""
         return exits.INTERRUPTED if self.interrupted else exits.DONE
 
     def wait_for(self, function: Callable[[], T]) -> T | None:
-        """What the function gives; None where a signal has come or comes meanwhile, which breaks the function off."""
+        """Returns what the function returns; None if a signal has come or comes meanwhile, which interrupts the
+        function."""
         try:
             self._waiting = True
             return None if self._asked else function()
@@ -51,7 +52,7 @@ class StopSignals:
             self._waiting = False
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
-        """Those up to the first signal, which breaks off the wait for the next one."""
+        """Yields the items up to the first signal, which interrupts the wait for the next one."""
         left = iter(items)
         while (found := self.wait_for(lambda: next(left, _END))) is not None and found is not _END:
             yield cast(T, found)

@@ -24,8 +24,8 @@ HOST = f"Address to listen at; any but this machine's own needs a token ({TOKEN}
 
 
 def token_for(host: str, path: Path | None) -> str:
-    """Of the file, else of the environment; "" where there is none. Raises UserMistake where it is no token, and where
-    others can connect and there is none."""
+    """Returns the token of the file, else of the environment; "" if there is none. Raises UserMistake if it is no
+    token, and if others can connect and there is none."""
     text, where = os.environ.get(TOKEN, ""), TOKEN
     if path is not None:
         where = f"--token-file {path}"
@@ -46,7 +46,7 @@ def token_for(host: str, path: Path | None) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can connect to it."""
+    """Returns whether only this machine can connect to it."""
     if host == "localhost":
         return True
     try:

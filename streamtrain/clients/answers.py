@@ -1,4 +1,4 @@
-"""What a model in this process answers."""
+"""Answers of a model in this process."""
 
 from __future__ import annotations
 

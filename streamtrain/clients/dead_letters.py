@@ -70,7 +70,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """What of a letter can be sent; `still_bad`: why today's job would not take it."""
+    """The rows of a dead letter that can be sent. `still_bad`: why today's job would not take them."""
 
     parts: list[Part]
     refused: list[str] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Rows:
 
 @dataclass
 class Resent:
-    """What was sent, or would be."""
+    """The counts of what was sent, or would be."""
 
     letters: int = 0
     rows: int = 0
@@ -162,7 +162,7 @@ def dead_rows(job: Job, letter: DeadLetter) -> Rows:
 
 
 def _around(letter: DeadLetter, part: Part) -> _native.RecordAround:
-    """What will stand around its rows when they are sent again, as far as it is known."""
+    """Returns the message metadata of its rows when they are sent again, as far as it is known."""
     now_ms = time.time_ns() // 1_000_000
     return _native.RecordAround(letter.partition, letter.offset, now_ms, part.key, part.headers)
 
@@ -245,7 +245,7 @@ class Resender:
         self._format: dict[str, Any] = {}  # that is written
 
     def look(self) -> Resent:
-        """What `send` would do."""
+        """Returns what `send` would do."""
         told = Resent()
         for _, rows in self._rows():
             self._add(told, rows)

@@ -1,4 +1,5 @@
-"""What a forked child must know of the clients it inherits: their threads are the parent's and do not run in it."""
+"""Handling of clients in a forked child: the inherited clients' threads are the parent's and do not run in the
+child."""
 
 from __future__ import annotations
 

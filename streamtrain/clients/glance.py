@@ -92,7 +92,8 @@ class Glance:
         }
 
     def _read(self, key: str, read: Callable[[], T], known: T, none: T) -> T:
-        """What `read` gives where the topic has grown or is another since it was read last, else what is `known`."""
+        """Returns what `read` gives if the topic has grown or is another one since the last read, else `known`. Returns
+        `none` if there is no such topic."""
         there = self.ends[key]
         if there is None:
             self._known.pop(key, None)

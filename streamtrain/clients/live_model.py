@@ -168,7 +168,7 @@ class LiveModel(Following[Scorer | None]):
 
     @property
     def _in_vain(self) -> bool:
-        """Whether waiting is: it is closed, or the topic does not hold the version that is named."""
+        """Returns whether waiting is useless: it is closed, or the topic does not hold the version that is named."""
         return self._stopping.is_set() or (self._stays_at is not None and isinstance(self._error, UserMistake))
 
     @property
@@ -178,17 +178,18 @@ class LiveModel(Following[Scorer | None]):
 
     @property
     def connected(self) -> bool:
-        """Whether Kafka has answered and has not been lost since. Without it the model in use goes on, growing old."""
+        """Returns whether Kafka has answered and has not been lost since. Without it the model in use stays, growing
+        old."""
         return self._connected
 
     @property
     def error(self) -> StreamtrainError | None:
-        """What went wrong last: no answer from Kafka, a snapshot that is not whole. None when it is mended."""
+        """Returns what went wrong last: no answer from Kafka, a snapshot that is not whole. None when it is fixed."""
         return self._error
 
     @property
     def version(self) -> int | None:
-        """Of the snapshot in use; None before the first."""
+        """Returns the version of the snapshot in use; None before the first."""
         scorer = self._scorer
         return None if scorer is None else scorer.version
 
@@ -221,7 +222,7 @@ class LiveModel(Following[Scorer | None]):
         return None if stored.manifest.untrained and self._stays_at is None else scorer
 
     def _scorer_of(self, served: Served) -> Scorer:
-        """What calls work with."""
+        """Returns the scorer that calls use."""
         return Scorer(served)
 
     def _take(self, scorer: Scorer | None) -> None:
@@ -261,7 +262,7 @@ class LiveModel(Following[Scorer | None]):
                 wake()
 
     def _said(self, code: int, text: str) -> None:
-        """What librdkafka reports beside its answers."""
+        """Handles what librdkafka reports beside its answers."""
         if code == KafkaCode.ALL_BROKERS_DOWN or not self._connected:
             self._lost(explain(code, text, f"topic {self._topic.name}", self.bootstrap))
 

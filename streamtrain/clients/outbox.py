@@ -78,7 +78,7 @@ class Outbox:
 
     @property
     def is_closing(self) -> bool:
-        """Whether its writer waits for delivery and takes nothing more."""
+        """Returns whether its writer waits for delivery and takes nothing more."""
         return self.shut and not self._ended.is_set()
 
     def __len__(self) -> int:
@@ -221,7 +221,7 @@ def _go_on_ending() -> None:
 
 
 def _nobody(error: KafkaError | None, message: Message) -> None:
-    """Where only some writes ask for a report."""
+    """Ignores a report, where only some writes ask for one."""
 
 
 def _guarded(own: OnDelivery, all: OnDelivery) -> OnDelivery:

@@ -50,7 +50,7 @@ class Published:
 
 
 def published_of(log: RoundLog, before: tuple[Run, Published] | None = None) -> Published:
-    """What a log tells; `before`: the publication before it, and its run."""
+    """Returns what a log reports. `before`: the publication before it, and its run."""
     slots, terms = log.slots, log.terms_at(int(log.rounds["round"][-1]))
     weight = float(slots["weight_sum"].sum())
     elapsed_ms = log.created_ms - before[1].created_ms if before is not None and before[0] == log.run else 0

@@ -75,8 +75,8 @@ class JobStanding(Glance):
         return sum(self.admin.behind_open_transaction(records, len(ends))) if ends else 0
 
     def _by_class(self, window: Mapping[str, Any]) -> list[Document]:
-        """Of each class that the window has rows of, or that was told there: weight, precision, recall, F1; of several
-        heads whose it is."""
+        """Returns weight, precision, recall and F1 of each class that the window has rows of. With several heads each
+        entry names its head."""
         schema, found = self._job.schema, []
         for label, column in schema.labels:
             head = {"head": label} if schema.head_losses else {}

@@ -44,7 +44,8 @@ _POLL_MASK = 63  # single rows are looked at for failures this often
 
 
 class _Along(NamedTuple):
-    """What goes along with the rows of a call. Rows that are gathered into one record have the same."""
+    """The message metadata and delivery callback of a call's rows. Rows that are gathered into one record have the
+    same."""
 
     key: bytes | None = None
     own_keys: bool = False  # the key column's instead
@@ -54,7 +55,7 @@ class _Along(NamedTuple):
 
     @property
     def spare_bytes(self) -> int:
-        """Of its messages, beside what is a row's own."""
+        """Returns the bytes of its messages that are not a row's own."""
         return header_bytes(self.headers or ())
 
 
@@ -351,7 +352,7 @@ class _Gathered:
 
 
 def _encodes(text: str) -> bool:
-    """Whether it is UTF-8's; half a surrogate pair is not."""
+    """Returns whether the text is valid UTF-8; half a surrogate pair is not."""
     try:
         text.encode()
     except UnicodeEncodeError:

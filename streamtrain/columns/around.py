@@ -1,4 +1,4 @@
-"""What of the message around a record a column's cells may be; native/decode/around_cells.h reads them."""
+"""The message metadata that a column's cells can come from. native/decode/around_cells.h reads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AROUND_HELP = (
 
 
 def source_problem(source: str) -> str | None:
-    """What is wrong with what a column is from."""
+    """Returns what is wrong with the `from` of a column; None if nothing is."""
     name = source.removeprefix(HEADERS)
     if source in PARTS or (name != source and name and "\0" not in name):
         return None
@@ -25,5 +25,5 @@ def source_problem(source: str) -> str | None:
 
 
 def holds_text(source: str) -> bool:
-    """Whether its cells are texts; else they are whole numbers."""
+    """Returns True if the cells of this source are text; otherwise they are whole numbers."""
     return source == KEY or source.startswith(HEADERS)

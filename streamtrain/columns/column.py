@@ -50,7 +50,7 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
     @model_validator(mode="before")
     @classmethod
     def _implied(cls, given: Any) -> Any:
-        """What the model cannot learn from transforms read; what each role makes of a missing cell."""
+        """Fills in the role of kinds that only transforms read, and each role's `missing`, if not given."""
         if not isinstance(given, dict):
             return given
         if "role" not in given and given.get("kind") in HOLDS and given["kind"] not in features():
@@ -69,17 +69,17 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
 
     @property
     def entry(self) -> Kind[Any]:
-        """What kind it is."""
+        """Returns the kind of the column."""
         return kind_of(self)
 
     @property
     def around(self) -> str | None:
-        """What of the message around the record its cells are, where they are not in the record."""
+        """Returns the message metadata that the cells come from; None if they are in the record."""
         told: str | None = getattr(self, FROM)
         return told
 
     def settings(self) -> dict[str, Any]:
-        """What was set, without defaults: for the manifest."""
+        """Returns the settings that are not at their defaults, for the manifest."""
         return dict(self.model_dump(exclude_defaults=True))
 
     def _kind_problems(self) -> Iterator[str]:
@@ -120,7 +120,7 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
 
 
 def told(error: Any) -> str:
-    """What is wrong with a column, of one of a ValidationError's errors."""
+    """Returns the message for one of the errors of a column's ValidationError."""
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         near = nearest(where, Column.model_fields)

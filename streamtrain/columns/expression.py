@@ -26,7 +26,7 @@ _FUNCTIONS = {  # by name: the operation, and how many arguments
 
 
 class ExpressionError(ValueError):
-    """What is wrong with an expression."""
+    """An error that describes what is wrong with an expression."""
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def _one(
 
 
 def problems(text: str, holds: Mapping[str, str], condition: bool = False) -> Iterator[str]:
-    """What is wrong with it."""
+    """Yields what is wrong with an expression; nothing if it is valid."""
     try:
         compiled(text, holds, condition)
     except ExpressionError as error:

@@ -85,7 +85,7 @@ class FileRows(NamedTuple):
         return count_of(self.rows)
 
     def behind(self, count: int) -> FileRows:
-        """Those behind the first `count`, of which there are fewer than rows."""
+        """Returns the rows after the first `count`, which is smaller than the number of rows."""
         first, rows = self.first + count, self.rows
         if isinstance(rows, CsvText):
             line = self.lines[0] + self._breaks_before(rows, count)
@@ -97,14 +97,14 @@ class FileRows(NamedTuple):
         return rows.text.count(b"\n", 0, rows.bytes_before(row))
 
     def where(self, row: int) -> str:
-        """What mistakes call a row."""
+        """Returns the name of a row for error messages."""
         if isinstance(self.rows, CsvText):
             return f"{self.name}:{self.lines[0] + self._breaks_before(self.rows, row)}"
         return f"{self.name}:{self.lines[row]}" if self.lines else f"{self.name} row {self.first + row}"
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is a column rather than one cell."""
+    """Returns True if a value is a whole column rather than one cell."""
     kind = type(value)
     if kind in _PLAIN:
         return False
@@ -114,7 +114,7 @@ def is_array(value: Any) -> bool:
 
 
 class Names(NamedTuple):
-    """What a job calls its columns."""
+    """The names of a job's columns."""
 
     columns: Collection[str]
     heads: Collection[str] = ()  # keys that their paths begin with
@@ -122,15 +122,18 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, schema: Schema) -> Names:
-        """Those that decoders look at."""
+        """Returns the names of the columns that decoders read."""
         return cls(schema.decoded_names, schema.heads, schema.lists)
 
 
 def shows_columns(
     items: Iterable[tuple[Any, Any]], names: Names, is_array: Callable[[Any], bool] = is_array
 ) -> bool | None:
-    """Whether a map holds columns: the decoders' rule, that its first key that the job knows is the name of a column
-    and holds an array. None where all that it knows are lists, which do not show it."""
+    """Returns True if a map holds columns, by the decoders' rule.
+
+    The first key that the job knows must be a column's name and hold an array. Returns None if the job knows only list
+    columns in the map, because those do not decide it.
+    """
     for name, value in items:
         if name in names.columns and name not in names.lists:
             return is_array(value)
@@ -140,8 +143,10 @@ def shows_columns(
 
 
 def is_columns(row: Mapping[str, Any], names: Names) -> bool:
-    """Whether a program's dict holds columns. Where all that the job knows are lists, one that is deeper than its cells
-    are shows it."""
+    """Returns True if a program's dict holds columns.
+
+    If the job knows only list columns in it, one that is nested deeper than its cells decides.
+    """
     shown = shows_columns(row.items(), names)
     if shown is not None:
         return shown

@@ -1,4 +1,4 @@
-"""What is learned of a row: one label for the model's loss, or several, each for that of a head of its name."""
+"""The labels of a row: one for the model's loss, or several, each for the head of its name."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Labels:
         return dict(self.head_losses)
 
     def loss_of(self, name: str) -> str:
-        """What a column is decoded for: of one of several labels its own loss."""
+        """Returns the loss that a column is decoded for. Each of several labels has its own."""
         return self._by_name.get(name, self.loss)
 
     def _is_of_head(self, column: Column) -> bool:
         return column.role == LABEL and bool(self.head_losses)
 
     def blocks(self, kind: Kind[Any], columns: Columns) -> list[Block]:
-        """What the columns of a kind become; each of several labels has a block of its own."""
+        """Returns the blocks for the columns of a kind. Each of several labels has its own block."""
         if any(self._is_of_head(column) for _, column in columns):
             return [block for name, column in columns for block in self.blocks_of(name, column)]
         return kind.blocks(columns, self.loss)
@@ -56,12 +56,12 @@ class Labels:
         return [block_of(name)] if self._is_of_head(column) else list(column.entry.places(name, column))
 
     def classes(self, name: str, column: Column) -> list[str]:
-        """What a label's classes are called in settings: by their names, else by their numbers."""
+        """Returns the classes of a label as settings call them: by name, or by number if they have no names."""
         given = column.entry.engine_inputs([(name, column)], self.loss_of(name))
         return list(column.names) or [str(at) for at in range(given["classes"])]
 
     def told(self, columns: Columns) -> dict[str, Any]:
-        """What the engine needs to know of the labels."""
+        """Returns what the engine needs to know about the labels."""
         if self.head_losses:
             return {"classes": 0, "labels": [self._told(*each) for each in columns]}
         return dict(columns[0][1].entry.engine_inputs(columns, self.loss)) if columns else {"classes": 0}

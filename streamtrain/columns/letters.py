@@ -36,7 +36,7 @@ def small(text: str) -> str:
 
 
 def in_word(letter: str) -> bool:
-    """Whether a letter is one that words are made of."""
+    """Returns True if a character can be part of a word."""
     return ord(letter) < _END_OF_WORDS and unicodedata.category(letter)[0] in _WORD
 
 

@@ -37,12 +37,12 @@ class MadeColumn:
     feeds: Reads | None = None  # that plan, from a block of its own
 
     def source(self, use: Use) -> Source:
-        """What later transforms read of it."""
+        """Returns the column as later transforms read it."""
         return Source(self.name, self.result.holds, use.hash_bits, self.result.buckets)
 
     @property
     def is_bucket(self) -> bool:
-        """Whether its cells are numbers of buckets, which need no hash."""
+        """Returns True if the cells are bucket numbers, which need no hash."""
         return self.result.buckets is not None and self.column.entry.block == "categories"
 
 
@@ -64,7 +64,7 @@ class Making:
 
 
 class MakingError(ValueError):
-    """What is wrong with a transform: problems, each beginning with its setting's name where it is one's."""
+    """An error that lists what is wrong with a transform. A problem begins with its setting's name if it has one."""
 
 
 def expanded(given: Iterable[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
@@ -83,7 +83,7 @@ def expanded(given: Iterable[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
 
 
 def sources(columns: Iterable[tuple[str, Column]]) -> dict[str, Source]:
-    """What transforms may read of columns that records give."""
+    """Returns what transforms may read of the columns in records, by column name."""
     found: dict[str, Source] = {}
     for name, column in columns:
         holds = column.entry.holds(column)
@@ -118,7 +118,8 @@ def making(
 
 
 def beside(name: str, reads: Reads, source: Source) -> Making:
-    """What puts a source into a block of the model's plan, beside a column that has state itself."""
+    """Returns the compiled transform that puts a source into a block of the plan, beside a column that itself has
+    state."""
     native, result = feeder(reads, source)
     made = MadeColumn(name, result, Column.model_validate(BESIDE[reads]), None, reads)
     return Making(native, Use(name, {native: source.name}, (source,), 32), (made,))
@@ -137,7 +138,10 @@ def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, 
 
 
 def _feeding(transform: str, entry: WithState, use: Use, rest: Table, event: Source | None) -> Iterator[Making]:
-    """What puts the sources of a transform with state into its blocks, the column that it makes first."""
+    """Yields the compiled transforms that put the sources of a transform with state into its blocks.
+
+    The first one makes the transform's own column.
+    """
     for reads, index in entry.entry.feeds(use.given):
         source = event if index < 0 else use.sources[index]
         if source is None:
@@ -175,7 +179,7 @@ def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[Made
 
 
 def _implied(result: Result, rest: Table) -> dict[str, Any]:
-    """What the columns are where nobody says it."""
+    """Returns the settings that a made column gets from its result if the job does not set them."""
     is_input = rest.get("role") == "input"
     if result.holds == TIME:
         return {} if "role" in rest and not is_input else {"kind": "time"}

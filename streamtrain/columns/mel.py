@@ -20,8 +20,11 @@ _COSINE, _SINE = range(24, 0, -2), range(25, 1, -2)  # terms of Taylor's series,
 
 @dataclass(frozen=True)
 class Bands:
-    """Of frames of `window` samples: their taper [window], the turns e^(-2 pi i k / points) [points / 2, 2], and of
-    each band its first bin, where its weights end, and the weights."""
+    """The tables for frames of `window` samples.
+
+    They are the taper [window], the turns e^(-2 pi i k / points) [points / 2, 2], and for each band its first bin, the
+    end of its weights, and the weights.
+    """
 
     taper: NDArray[np.float32]
     turn_of: NDArray[np.float32]

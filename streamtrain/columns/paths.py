@@ -1,6 +1,7 @@
-"""Where a column's cells stand in a nested row: "user.age", "items[0].price", '["a.b"].c'.
+"""The places of columns' cells in a nested row: "user.age", "items[0].price", '["a.b"].c'.
 
-A path begins with a key; a column without one stands at the key that is its name, whatever that holds.
+A path begins with a key. A column without a path has its cells at the key that is its name, whatever characters it
+holds.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _shown(step: str | int) -> str:
 
 
 def cell_at(row: Any, path: Path) -> Any:
-    """What stands there in a row of plain values; None where nothing does."""
+    """Returns the value at a path in a row of plain values; None if nothing is there."""
     for step in path:
         if isinstance(step, str):
             found = isinstance(row, Mapping) and step in row
@@ -90,7 +91,7 @@ def nested(cells: Mapping[str, Any], paths: Mapping[str, Path]) -> dict[str, Any
 
 
 def path_problems(columns: Iterable[tuple[str, str | None]]) -> Iterator[str]:
-    """What is wrong with where columns stand, by name and path, each beginning with its column."""
+    """Yields what is wrong with the places of columns, given by name and path. Each problem begins with its column."""
     names = {name for name, _ in columns}
     cells: dict[Path, str] = {}  # whose cells stand there
     around: dict[Path, tuple[bool, str]] = {}  # whether it is an array, and the first column below it

@@ -1,4 +1,4 @@
-"""What a picture means, slowly: its markers walked a second time, and its points averaged by NumPy."""
+"""A slow reference for what a picture means: it walks the markers a second time and averages points with NumPy."""
 
 from __future__ import annotations
 

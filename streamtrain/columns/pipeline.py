@@ -74,7 +74,7 @@ class Pipeline:
         return found
 
     def _timed(self, name: str, column: Column) -> list[Making]:
-        """What puts the time beside a column that has state."""
+        """Returns what puts the time beside a column with state: one compiled transform, or none."""
         held = column.entry.held(name, column)
         if held is None or "time" not in feeds(held):
             return []
@@ -150,7 +150,7 @@ class Pipeline:
 
 
 def stand_in(made: MadeColumn, one: Making, loss: str) -> Any:
-    """What stands in for a missing cell of a made column, as later transforms read it; None: nothing they could."""
+    """Returns the value that later transforms read for a missing cell of a made column; None if they cannot."""
     column = made.column
     if made.is_bucket:
         return float(column.missing)

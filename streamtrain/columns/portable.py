@@ -83,8 +83,10 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
 
 
 def _told_of_heads(schema: Schema, model: Model) -> dict[str, Any]:
-    """What is predicted. Of several heads each: the layer whose outputs it takes, and what its blocks are called that
-    `prediction` names."""
+    """Returns what the model predicts.
+
+    Each of several heads has the layer whose outputs it takes, and the names of its blocks that `prediction` names.
+    """
     if not schema.head_losses:
         return {"classes": schema.class_names, "loss_settings": model.parsed.heads[0].settings}
     blocks = {block.name for block in model.blocks}
@@ -146,7 +148,7 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
 
 
 def _clips(schema: Schema) -> Iterator[dict[str, Any]]:
-    """Of each the moments, where it is standardised, are a statistic of its own."""
+    """Yields the audio columns. The mean and variance of a standardized one are a statistic of its own."""
     for name, column in schema.of_kind("audio"):
         form = dataclasses.asdict(column.sound) | ({"floor": FLOOR} if column.features else {})
         (block,) = column.entry.places(name, column)

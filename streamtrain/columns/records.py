@@ -45,12 +45,12 @@ _HINTS = {
 
 
 def header_bytes(headers: Iterable[tuple[str, bytes | str | None]]) -> int:
-    """What they take in a message, at most."""
+    """Returns the most bytes that the headers take in a message."""
     return sum(len(name) + len(value or b"") + _HEADER_BYTES for name, value in headers)
 
 
 class Own(NamedTuple):
-    """What of a row stands in its message around the record: rows with the same may share one."""
+    """The message metadata of a row, outside its record. Rows with the same metadata may share a record."""
 
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
@@ -225,7 +225,7 @@ class Records:
         return list(cells) if column is None else column.entry.plain_times(column, cells)
 
     def own_of(self, row: Mapping[str, Any], key: bytes | None, own_keys: bool, by_name: bool = False) -> Own:
-        """What stands around a row's record. `by_name`: the row is of columns, not nested."""
+        """Returns the message metadata of a row's record. `by_name`: the row is of columns, not nested."""
         name = self.key_column or ""
         path = None if by_name else self._paths.get(name)
         cell = row.get(name) if path is None else cell_at(row, path)
@@ -247,7 +247,7 @@ class Records:
         return groups.items()
 
     def _own_cells(self, block: Columns, count: int) -> Iterator[dict[str, Any]]:
-        """Of columns row by row, those cells that stand around records."""
+        """Returns, row by row, the cells of columns that go into the message metadata."""
         cells = {name: block.named[name] for name in (self.key_column, *self._headers) if name in block.named}
         listed = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in cells.items()}
         return ({str(name): column[number] for name, column in listed.items()} for number in range(count))
@@ -288,7 +288,10 @@ class Records:
         return self._encoder.encode_chosen(chosen)
 
     def _rejected(self, error: ValueError, first: int, call: _Call) -> Rejected:
-        """Of a cell the encoder refuses: in columns it stands at its column's name, in a row at its path."""
+        """Returns the rejection of a cell that the encoder refuses.
+
+        In columns its place is the column's name, in a row its path.
+        """
         if len(error.args) != 4:
             raise error
         row, name, expected, got = error.args
@@ -385,7 +388,7 @@ def _iterated(rows: Iterator[Any], names: Names, reject: bool) -> Iterator[tuple
 
 
 def _taken(items: list[Any]) -> Iterator[Any]:
-    """What is in a list, which keeps none of it: it may be large."""
+    """Yields the items of a list and removes them from it, because it may be large."""
     while items:
         yield items.pop(0)
 

@@ -1,6 +1,6 @@
-"""What a job's columns and transforms make of records, or of a program's rows: arrays by column, as the model has them.
+"""The arrays that a job's columns and transforms make of records or of a program's rows, by column, as in the model.
 
-The decoders' own work, a batch at a time; what a row is and what is wrong with it, they say.
+The decoders do the work, a batch at a time. They decide what a row is and report what is wrong with it.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def quick(format: Format) -> Format:
 
 
 def told(each: LeftOut) -> str:
-    """Where, expected, got."""
+    """Returns the message for rows that cannot be used: where, expected, got."""
     return f"record {each.record}, row {each.row_from} at {each.path}: {each.reason}"
 
 

@@ -45,10 +45,10 @@ def row_counter(schema: Schema, format_name: Format) -> _native.BatchFiller:
 
 
 def row_fates(schema: Schema, format_name: Format, record: bytes, around: _native.RecordAround) -> Fates:
-    """What becomes of a record's rows in such a message, from the decoder; of dead rows of one reason side by side the
-    first one's path.
+    """Returns what happens to a record's rows in such a message, from the decoder.
 
-    What cannot be decoded to the record's end is one dead row.
+    The rest of a record that cannot be decoded is one dead row. Adjacent dead rows with the same reason have the first
+    one's path.
     """
     tally = row_counter(schema, format_name).count([record], around=[around])
     fates = Fates()
@@ -62,8 +62,8 @@ def row_fates(schema: Schema, format_name: Format, record: bytes, around: _nativ
 def record_rows(
     schema: Schema, format_name: Format, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()
 ) -> RecordRows:
-    """What rows a record holds, in a message of these headers. A value that no column can take is an Unusable in its
-    row.
+    """Returns the rows of a record, in a message with these headers. A value that no column can take is an Unusable in
+    its row.
 
     A map is one row, unless its first key that the job knows is a column's name and holds an array: then it is columns.
     """
@@ -79,7 +79,7 @@ def record_rows(
 
 
 def holds_columns(schema: Schema, row: Pairs) -> bool:
-    """Whether a record's map is columns. Columns whose cells are lists do not show it."""
+    """Returns True if a record's map holds columns. Columns whose cells are lists do not decide it."""
     names = Names(schema.record_names, schema.heads, schema.lists)
     texts = (item for item in row if isinstance(item[0], str))
     return bool(shows_columns(texts, names, lambda value: type(value) is list))
@@ -111,7 +111,10 @@ def _plain(value: Any) -> Any:
 
 
 def unusable_path(row: Any, path: str = "$") -> str | None:
-    """Where in a row of `record_rows` the first value stands that no column can take; None where there is none."""
+    """Returns the path of the first value in a row that no column can take, and why; None if there is none.
+
+    The row is one of `record_rows`.
+    """
     if isinstance(row, Unusable):
         return f"{path} ({row.reason})"
     inner = row.items() if isinstance(row, dict) else enumerate(row) if isinstance(row, list) else ()

@@ -83,7 +83,7 @@ class Schema:
         return schema
 
     def problems(self) -> list[str]:
-        """What is wrong with the columns together, each beginning with its column; empty if all is well."""
+        """Returns what is wrong with the columns together, each beginning with its column; empty if all is well."""
         found: list[str] = []
         if len(self.columns) > _native.MAX_COLUMNS:
             found.append(f"columns: expected at most {_native.MAX_COLUMNS:,}, got {len(self.columns):,}")
@@ -122,7 +122,7 @@ class Schema:
 
     @cached_property
     def labelled(self) -> Labels:
-        """What the labels are to the losses."""
+        """Returns the labels with their losses."""
         return Labels(self.loss, self.head_losses)
 
     @property
@@ -137,12 +137,12 @@ class Schema:
 
     @property
     def held(self) -> list[MadeColumn]:
-        """Those of them that the model's plan makes, of what decoders put into blocks apart."""
+        """Returns the made columns that the model's plan computes, from what decoders put into separate blocks."""
         return [made for made in self._pipeline.made if made.held is not None]
 
     @property
     def fed(self) -> dict[str, MadeColumn]:
-        """What lies in those blocks, by name."""
+        """Returns the columns in those separate blocks, by name."""
         return {made.name: made for made in self._pipeline.made if made.feeds is not None}
 
     def of_kind(self, kind: str) -> list[tuple[str, Column]]:
@@ -154,7 +154,7 @@ class Schema:
 
     @cached_property
     def _apart(self) -> frozenset[str]:
-        """What lies in the blocks of transforms with state."""
+        """Returns the names of the columns in the blocks of transforms with state."""
         return frozenset(made.name for made in self._pipeline.made if made.feeds is not None)
 
     @property
@@ -167,7 +167,7 @@ class Schema:
 
     @property
     def label_kind(self) -> LabelKind:
-        """Of the label alone."""
+        """Returns the kind of the label, for a job with one label alone."""
         return losses.label_kind(self.loss)
 
     @property
@@ -177,7 +177,7 @@ class Schema:
 
     @property
     def losses_in_order(self) -> tuple[tuple[str, str], ...]:
-        """Of several labels, each with its own."""
+        """Returns each of several labels with its own loss; empty if there are no heads."""
         return tuple((name, self.labelled.loss_of(name)) for name, _ in self.labels) if self.head_losses else ()
 
     @property
@@ -190,11 +190,11 @@ class Schema:
         return next(((name, column) for name, column in self.every if column.role == role), None)
 
     def is_decoded(self, name: str, column: Column) -> bool:
-        """Whether decoders look at its cells; those of the others may be anything."""
+        """Returns True if decoders read the column's cells. The cells of other columns may be anything."""
         return name in self._pipeline.readings or self.is_used(column)
 
     def is_used(self, column: Column) -> bool:
-        """Whether it is something to the model or the row, and not to transforms alone."""
+        """Returns True if the model or the row uses the column, and not only transforms."""
         return column.role != INPUT and column.entry.decoded and not (
             self.requests and column.entry.in_requests != "decoded"
         )  # fmt: skip
@@ -214,7 +214,7 @@ class Schema:
 
     @property
     def record_names(self) -> frozenset[str]:
-        """Those of them that are in the record, and not around it."""
+        """Returns the names of the decoded columns that are in the record, and not in the message metadata."""
         around = {name for name, column in self.columns if column.around is not None}
         return self.decoded_names - around
 
@@ -226,12 +226,12 @@ class Schema:
 
     @property
     def reads_around(self) -> bool:
-        """Whether what a record means depends on the message around it."""
+        """Returns True if the meaning of a record depends on its message metadata."""
         return self.decoded_names != self.record_names
 
     @cached_property
     def paths(self) -> dict[str, Path]:
-        """Where the cells of columns stand that do not stand at their names."""
+        """Returns the paths of the columns whose cells are not at the column's name."""
         return {name: steps(column.path) for name, column in self.columns if column.path is not None}
 
     @cached_property
@@ -264,7 +264,7 @@ class Schema:
         return list(merged.values())
 
     def engine_inputs(self) -> dict[str, Any]:
-        """What the engine needs to know of its input, by the slot's column order."""
+        """Returns what the engine needs to know about its input, in the slot's column order."""
         inputs: dict[str, Any] = {}
         bags: list[Any] = []  # of several kinds
         vectors: list[Any] = []  # too
@@ -280,7 +280,7 @@ class Schema:
         return inputs | {what: told for what, told in several.items() if told}
 
     def constants(self) -> dict[str, float]:
-        """What lies in every row of a block that no column gives, by the block's name."""
+        """Returns the value in every row of each block that no column gives, by the block's name."""
         found: dict[str, float] = {}
         for name, kind in kinds().items():
             found |= kind.constants([each for each in self.of_kind(name) if self.is_used(each[1])])
@@ -346,8 +346,11 @@ class Schema:
         return hashlib.sha256(json.dumps(given, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def missing(self, column: Column) -> str:
-        """What becomes of a row in which the column is missing: dead_letter, skip, keep (nothing), value, which stands
-        in for it, or skip_head: the same, and the row is left out where no label is there."""
+        """Returns what happens to a row in which the column is missing.
+
+        dead_letter, skip, keep (nothing), value (it replaces the missing cell), or skip_head: the same as value, and
+        the row is left out if no label is there.
+        """
         if column.has_stand_in:
             return "value"
         if column.missing == SKIP_HEAD:

@@ -60,7 +60,7 @@ def enlarged_state(stored: Stored, after: Layout) -> Any:
 
 
 class Shape:
-    """What the snapshots of one model and its columns have in common. Read-only, shared by all of them."""
+    """The common part of all snapshots of one model and its columns. Read-only, shared by all of them."""
 
     def __init__(self, manifest: Manifest, network: Module | None = None) -> None:
         """SnapshotError where the manifest holds no model that this program can build."""
@@ -76,7 +76,7 @@ class Shape:
         self._bare_plans: dict[int, _native.DecodePlan] = {}
 
     def fits(self, manifest: Manifest) -> bool:
-        """Whether the manifest's snapshot is one of them."""
+        """Returns True if the manifest's snapshot is one of them."""
         return self._of == (manifest.model_spec, manifest.schema, _accepts_empty(manifest))
 
     def plan(self, rows: int) -> _native.DecodePlan:
@@ -170,11 +170,11 @@ class Served:
         return _native.BodyScorer(self._plan(rows), self.shape.bare_plan(rows), self.shape.heads, most_bytes)
 
     def seen(self, slot_layout: _native.SlotLayout) -> Seen:
-        """What the model sees of rows of slots of that layout."""
+        """Returns a reader of what the model sees of rows in slots of that layout."""
         return Seen(self.shape.model, slot_layout, self._parameters)
 
     def judged(self, slot_layout: _native.SlotLayout) -> Judged:
-        """What scores rows of slots of that layout, with their labels."""
+        """Returns a scorer of rows in slots of that layout, with their labels."""
         return Judged(self.shape.model, slot_layout, self._parameters)
 
     def _plan(self, rows: int, backend: str = "cpu") -> _native.Plan:

@@ -1,4 +1,4 @@
-"""What a clip of sound means, slowly: its head and blocks walked a second time."""
+"""A slow reference for what a sound clip means: it walks the clip's header and blocks a second time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Head = tuple[int, int, int]  # samples a second, channels, samples of each
 
 
 def numbers(encoded: bytes, form: SoundForm, most_bytes: int) -> NDArray[np.float32] | None:
-    """What a clip becomes; None of what is none, or not of this rate, or a larger one."""
+    """Returns the numbers that a clip becomes; None if it is not a clip, has another rate, or is too large."""
     head = head_of(encoded)
     if head is None:
         return None
@@ -30,7 +30,7 @@ def numbers(encoded: bytes, form: SoundForm, most_bytes: int) -> NDArray[np.floa
 
 
 def head_of(encoded: bytes) -> Head | None:
-    """What a clip's head tells; None of what is none, or cut short."""
+    """Returns the rate, channels and samples in a clip's header; None if it is not a clip or is cut short."""
     try:
         if encoded[:4] in (b"RIFF", b"RF64") and encoded[8:12] == b"WAVE":
             return _wav(encoded)

@@ -32,8 +32,11 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class SoundForm:
-    """What clips become: samples of all channels' mean from the beginning on, zeros behind a shorter one; with `mel`
-    its energies in so many bands of each frame of `window` samples, `step` samples from one to the next, instead."""
+    """The description of what clips become.
+
+    Without `mel`: samples of the mean of all channels from the beginning on, with zeros after a shorter clip. With
+    `mel`: the energies in so many bands of each frame of `window` samples instead. Frames begin `step` samples apart.
+    """
 
     rate: int
     samples: int
@@ -134,7 +137,7 @@ def counted(raw: bytes | memoryview) -> bytes | memoryview:
 
 
 def _mean(channels: NDArray[Any]) -> NDArray[np.float64]:
-    """Of each row, added one after the other."""
+    """Returns the mean of each row, whose channels are added one after the other."""
     total = channels[:, 0].astype(np.float64)
     for other in range(1, channels.shape[1]):
         total += channels[:, other]

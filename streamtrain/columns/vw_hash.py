@@ -15,5 +15,5 @@ def vw_hash(name: bytes, seed: int) -> int:
 
 
 def vw_seed(namespace: str) -> int:
-    """Of the names in a namespace."""
+    """Returns the seed of the names in a namespace."""
     return vw_hash(namespace.encode(), 0) & 0xFFFFFFFF

@@ -32,7 +32,7 @@ ANYWHERE = "localhost:9092"  # in a job that is only looked at
 
 
 class View(Protocol):
-    """What shows the demo."""
+    """A view that shows the demo."""
 
     def say(self, event: str, text: str, **fields: Any) -> None: ...
 
@@ -43,7 +43,8 @@ class View(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line gives. `rate`: rows a second, 0 as fast as it goes; `bootstrap` None: the embedded Kafka.
+    """The options of the command line. `rate`: rows a second, 0 as fast as it goes; `bootstrap` None: the embedded
+    Kafka.
 
     `program` is how the user calls streamtrain.
     """

@@ -54,7 +54,7 @@ interval = "500ms"
 
 @dataclass(frozen=True)
 class Folder:
-    """Where everything of the demo lies."""
+    """The folder of everything that the demo writes."""
 
     path: Path = FOLDER
 

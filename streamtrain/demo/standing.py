@@ -15,7 +15,7 @@ RATE_S = 3.0  # rates are over so long
 
 
 class Rate:
-    """Of a count that goes up, per second, over the last seconds."""
+    """The rate of a growing count, per second, over the last seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
@@ -100,7 +100,7 @@ class Standing:
         self.windows += event["metrics"].get("windows", [])
 
     def look(self, stream: Stream, answers: Answers) -> None:
-        """What the demo's own threads have come to."""
+        """Reads the counts of the demo's own threads."""
         now_s = time.monotonic()
         self.sent, self.asked, self.date = stream.rows_sent, stream.requests_sent, stream.date
         self.answered, self.errors, self.newest_answer = answers.count, answers.errors, answers.newest()

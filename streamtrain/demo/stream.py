@@ -61,7 +61,7 @@ class Stream(threading.Thread):
 
     @property
     def date(self) -> str:
-        """Of the newest flight sent."""
+        """Returns the date of the newest flight sent."""
         return self._flights.date(max(0, self.rows_sent - 1))
 
     def stop(self) -> None:

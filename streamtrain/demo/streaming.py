@@ -48,7 +48,7 @@ class Streaming:
 
     @property
     def stopped(self) -> bool:
-        """Whether Ctrl-C or SIGTERM ended it before it was done."""
+        """Returns whether Ctrl-C or SIGTERM ended it before it was done."""
         return self._asked > 0
 
     def run(self, show: Callable[[Standing], None], check: Callable[[], None]) -> Standing:

@@ -1,4 +1,4 @@
-"""What the demo came to, and what to try next."""
+"""The results of the demo, and what to try next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look found, and what to do where that is not well."""
+"""A finding of a check, and what to do if it is not well."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _moment(cell: Any) -> int | None:
 
 
 def arrow_schema(pyarrow: Any, parts: list[Part]) -> Any:
-    """Of vectorised rows: vectors are lists of fixed size."""
+    """Returns the schema of vectorised rows: vectors are lists of fixed size."""
 
     def type_of(part: Part) -> Any:
         plain = pyarrow.from_numpy_dtype(part.dtype)

@@ -20,7 +20,7 @@ class Size:
 
     @property
     def rows(self) -> int:
-        """Of the next block; 0 where there is none."""
+        """Returns the most rows that the next block may have; 0 if there is none."""
         return self._rows if self._left is None else min(self._rows, self._left)
 
     def passed(self, rows: int) -> None:

@@ -12,7 +12,7 @@ from streamtrain.files.wanted import Row
 
 
 def is_records(kind: str) -> bool:
-    """Whether a file's lines are records of a format as they stand: of texts that hold features by index."""
+    """Returns whether a file's lines are records of a format as they stand: of texts that hold features by index."""
     return kind in format_names() and parse(kind, b"").by_role
 
 

@@ -27,7 +27,7 @@ def read_rows(path: str, form: str | None = None) -> Iterator[Row]:
 
 
 def read_blocks(paths: Sequence[str], wanted: Wanted, size: Size, form: str | None = None) -> Iterator[FileRows]:
-    """What a job wants of the rows of files, one file behind the other."""
+    """Yields blocks of what a job reads from the rows of files, one file after the other."""
     for path in paths:
         if not size.rows:
             return

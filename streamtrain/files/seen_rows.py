@@ -11,10 +11,10 @@ from streamtrain.errors import UserMistake
 
 
 class SeenRows:
-    """What one snapshot makes of the batches of a plan, to the bits of LiveModel's: its own plan computes them.
+    """The rows of a plan's batches as one snapshot makes them, to the bits of LiveModel's: its own plan computes them.
 
-    parts: the columns there are then. What only feeds a transform with state is none; of a category or a list, whose
-    numbers are looked up in a table, it is the table's rows.
+    parts: the columns of the result. A column that only feeds a transform with state has none. The part of a category
+    or a list, whose numbers are looked up in a table, holds row numbers of that table.
     """
 
     def __init__(self, served: Served, schema: Schema, plan: RowPlan) -> None:

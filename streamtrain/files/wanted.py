@@ -1,4 +1,4 @@
-"""What a job wants of the rows of files: its columns; numbers for texts of a column that is one; times."""
+"""The content of file rows that a job reads: its columns, numbers for the texts of a numeric column, and times."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def number_of(cell: Any) -> Any:
 
 
 class Wanted:
-    """Of one job. Without `label`, as requests."""
+    """The columns that one job reads. Without `label`, those of requests."""
 
     def __init__(self, schema: Schema, label: bool = True) -> None:
         asked = schema.for_requests().decoded_names
@@ -84,11 +84,11 @@ class Wanted:
         self.heads = self._known | {str(path[0]) for path in self.paths.values()}  # of fields that hold them
 
     def order(self, names: list[str]) -> list[tuple[int, CsvCell]]:
-        """Of a table's columns, each the job's, or -1, and what its texts are."""
+        """Returns, for each of a table's columns, the place of the job's column, or -1, and how its texts are read."""
         return [(self.place.get(name, -1), self.texts(name)) for name in names]
 
     def texts(self, name: str) -> CsvCell:
-        """What the texts of a column are read as."""
+        """Returns how the texts of a column are read."""
         if name in self.times:
             return CsvCell.TIME
         return CsvCell.NUMBER if name in self.numbers else CsvCell.TEXT

@@ -1,4 +1,4 @@
-"""What a program hears of its `fit` while that goes on, and how it ends it."""
+"""Callbacks, which see a `fit` while it runs and can end it."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class Moment:
 
 
 class Callbacks:
-    """Those of one fit. Each is called in the order given, from another thread; what one raises ends the fit.
+    """The callbacks of one fit. Each is called in the order given, from another thread; what one raises ends the fit.
 
-    UserMistake for what is no callback.
+    Raises UserMistake for an object that is no callback.
     """
 
     def __init__(self, given: Iterable[Any]) -> None:
@@ -79,7 +79,7 @@ class Callbacks:
         return bool(self._given)
 
     def hear(self, name: str) -> bool:
-        """Whether any is called at that moment."""
+        """Returns whether any callback takes the event `name`."""
         return any(self._of(each, name) for each in self._given)
 
     def tell(self, name: str, what: Job | Moment | Fitted) -> None:

@@ -37,7 +37,7 @@ class Feed:
         return sum(each.left_out for each in self._passes)
 
     def where(self, record: int, row: int) -> str:
-        """What people call a record's row: its number among the program's rows, or in its file."""
+        """Returns how people call a record's row: its number among the program's rows, or its place in its file."""
         return self._passes[0].where(record % (self.pass_records or record + 1), row)
 
     def number(self, record: int, row: int) -> int | None:

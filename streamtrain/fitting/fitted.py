@@ -1,4 +1,4 @@
-"""What a `fit` has ended with: the snapshot, which predicts, and how training went."""
+"""The result of a `fit`: the snapshot, which predicts, and how training went."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class History(Sequence[Any]):
         return History((*self._steps, step))
 
     def rows(self) -> list[Mapping[str, Any]]:
-        """Of each publication what `frame` has of it."""
+        """Returns the row that `frame` has of each publication."""
         return [step.row() for step in self._steps]
 
     def frame(self) -> Any:

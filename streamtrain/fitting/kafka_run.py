@@ -69,7 +69,7 @@ def _import(job: Job, start: Fitted) -> None:
 
 
 def _steps(job: Job, bootstrap: str, lineage: str) -> Iterator[Step]:
-    """Of the lineage what its round log still holds."""
+    """Yields the steps of the lineage that its round log still holds."""
     found = history(job.name, bootstrap, job.kafka_consumer(), topic=job.topic("rounds").name)
     own = [published for published in found if published.lineage == lineage]
     for published, rows in zip(own, accumulate(published.rows for published in own), strict=True):

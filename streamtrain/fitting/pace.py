@@ -1,6 +1,6 @@
-"""Where training waits to be looked at: behind every so many rounds, or passes over the rows, and at the end.
+"""The pace of training, which waits for callbacks: every so many rounds or passes over the rows, and at the end.
 
-No round is opened until then, so that what is looked at depends on no clock; the looks change no bit.
+No round is opened until then, so that what callbacks see depends on no clock; the waits change no bit.
 """
 
 from __future__ import annotations

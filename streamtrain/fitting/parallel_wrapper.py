@@ -112,7 +112,8 @@ def _job_of_fitted(fitted: Fitted, module: Any) -> Job:
 
 
 def given_as(source: Any) -> dict[str, Any]:
-    """What `fit` is given for a source: files, or rows. UserMistake for a job, whose rows lie on Kafka."""
+    """Returns the arguments of `fit` for a source: files, or rows. Raises UserMistake for a job, whose rows lie on
+    Kafka."""
     if isinstance(source, Job):
         raise UserMistake(
             "expected rows, or the paths of files, got a Job; on the records that its topic holds ParallelWrapper.fit "

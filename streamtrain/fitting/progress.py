@@ -19,7 +19,7 @@ _MOST_MEANT = 100_000  # passes: of more something else ends training
 def shown(
     wanted: bool, rows: Any, epochs: int, on_event: Callable[[Event], None]
 ) -> Iterator[Callable[[Event], None]]:
-    """What events are to be told to: `on_event`, and the bar while it is shown."""
+    """Yields the function that takes events: it calls `on_event`, and moves the bar if one is shown."""
     if not (wanted and sys.stderr.isatty()):
         yield on_event
         return
@@ -44,7 +44,7 @@ def _told(event: Event) -> str:
 
 
 def _count(rows: Any) -> int | None:
-    """Of rows whose number is known before they are read."""
+    """Returns the number of rows, if it is known before they are read."""
     if isinstance(rows, Mapping):
         rows = next(iter(rows.values()), ())
     return len(rows) if hasattr(rows, "__len__") else None

@@ -1,4 +1,4 @@
-"""Where a fit starts: fresh, or where another snapshot ended."""
+"""The start of a fit: fresh, or where another snapshot ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Start:
 
     @classmethod
     def of(cls, given: Any, job: Job) -> Start | None:
-        """Of fit's `start`; UserMistake where it is none, or of another job's columns, model or optimizer."""
+        """Returns the start from fit's `start`; None without one. Raises UserMistake if it is no snapshot, or if it is
+        of another job's columns, model or optimizer."""
         if given is None:
             return None
         found = cls._read(given)

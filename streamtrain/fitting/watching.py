@@ -1,4 +1,4 @@
-"""What is seen of a run of `fit`: its history, and callbacks at the moments that training waits for them."""
+"""Observation of a run of `fit`: its history, and callbacks at the points where training waits for them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Stopped(Exception):
 
 
 class Watching:
-    """Of one run. With a pace the callbacks are called where it says, else after each publication.
+    """The observer of one run. With a pace it calls the callbacks where the pace says, else after each publication.
 
-    What they raise comes out of heed(), and Stopped. UserMistake for a pace that they do not go with.
+    What they raise comes out of heed(), and Stopped. Raises UserMistake for a pace that the callbacks do not go with.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ _Spans = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is read, and how much at a time."""
+    """The settings of a read: what is read, and how much at a time."""
 
     job: Job
     topic: str
@@ -73,7 +73,7 @@ class OffsetRange(InputPartition):
 
 
 def spark_schema(parts: Sequence[Part]) -> StructType:
-    """What the model would be given, none of it missing; a picture's bytes as bytes."""
+    """Returns the schema of what the model would get, without missing values. A picture's bytes are bytes."""
     return StructType([StructField(part.name, _type(part), nullable=False) for part in parts])
 
 

@@ -31,7 +31,7 @@ _TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go."""
+    """The topic that rows go to."""
 
     job: Job
     key: str  # of the topic
@@ -40,7 +40,7 @@ class Target:
 
 
 class Place(NamedTuple):
-    """Of a task's rows, the same whenever they are written again."""
+    """The place of a task's rows, the same whenever they are written again."""
 
     query: str
     epoch: int
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task has written; nothing, where it was written before."""
+    """The counts of what one task has written; 0 if it was written before."""
 
     rows: int
     records: int

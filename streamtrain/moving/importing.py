@@ -44,8 +44,10 @@ T = TypeVar("T")
 
 
 class Import:
-    """Of `file` into `job`; `positions` is one of manifest.POSITIONS. Rows of a program lie in no topic: for a snapshot
-    of them "keep" is where `records.start` begins. Opens readers of the job's topics.
+    """An import of `file` into `job`; `positions` is one of manifest.POSITIONS.
+
+    Rows of a program lie in no topic: for a snapshot of them "keep" means where `records.start` begins. Opens readers
+    of the job's topics.
     """
 
     def __init__(self, job: Job, file: SnapshotFile, positions: str) -> None:
@@ -143,7 +145,7 @@ class Import:
         return imported_lineage(found, of, *self._begin())
 
     def _begin(self) -> tuple[Positions, Gaps]:
-        """Where training goes on."""
+        """Returns the positions where training continues, and the gaps of the lineage."""
         seen, topic = self._file.manifest.positions, self._names["records"]
         if self._positions != "keep":
             topic_id, partitions = records_topic(self._admin, topic)
@@ -184,7 +186,10 @@ def _meant(positions: str, file: SnapshotFile, job: Job) -> str:
 
 
 def _settled(read: Callable[[], T]) -> T:
-    """What `read` gives of a topic that may just have been made."""
+    """Returns the result of `read`, for a topic that may be new.
+
+    Retries on KafkaSettling for _STARTING_S seconds, then raises it.
+    """
     until = time.monotonic() + _STARTING_S
     while True:
         try:
@@ -196,7 +201,7 @@ def _settled(read: Callable[[], T]) -> T:
 
 
 class _Messages:
-    """Of the one transaction: a chunk is read from the file, and looked at again, when its turn comes."""
+    """The messages of the one transaction. Each chunk is read from the file, and checked again, when its turn comes."""
 
     def __init__(
         self, names: Mapping[str, str], file: SnapshotFile, manifest: Manifest, value: bytes, heard: Heard

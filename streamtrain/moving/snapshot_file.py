@@ -36,7 +36,7 @@ _NEXT = "nothing was used of it; copy the file again, or export the snapshot aga
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a file's snapshot lies, or lay."""
+    """The place in Kafka that a file's snapshot was exported from; the snapshot may be gone from there."""
 
     cluster: str  # Kafka's cluster id
     topic: str
@@ -45,7 +45,7 @@ class Origin:
 
 
 def head(origin: Origin, manifest: Manifest, value: bytes) -> bytes:
-    """What the file begins with, up to the first chunk; `value` is the manifest's bytes."""
+    """Returns the start of the file, up to the first chunk; `value` is the manifest's bytes."""
     document = {
         "streamtrain": WHAT,
         "wire": WIRE_VERSION,
@@ -65,7 +65,7 @@ def head(origin: Origin, manifest: Manifest, value: bytes) -> bytes:
 
 
 def place_of(manifest: Manifest, chunk: int) -> int:
-    """Where a chunk begins, in bytes behind the head."""
+    """Returns where a chunk begins, in bytes after the head."""
     model = len(manifest.model.chunks)
     return chunk * CHUNK_BYTES if chunk < model else manifest.model.size + (chunk - model) * CHUNK_BYTES
 

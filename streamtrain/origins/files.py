@@ -82,7 +82,7 @@ class FilesOrigin:
                 raise UserMistake(f"{unread(version, (file, at.offset + at.row))}, got {got} in its place; {_NEXT}")
 
     def check(self, version: int, seen: Positions) -> None:
-        """What was read is what was looked at."""
+        """Checks that files not yet read to their end are unchanged since they were found."""
         for file, at in zip(self._files, seen.partitions, strict=False):
             if at.offset < file.rows:
                 file.check_unchanged()
@@ -97,7 +97,7 @@ _NEXT = (
 
 
 def unread(version: int, left: tuple[ToldFile, int]) -> str:
-    """What snapshot `version` has still to read of a file."""
+    """Describes the part of a file that snapshot `version` has not read yet, for an error."""
     file, row = left
     return (
         f"{file.name}: snapshot {version} has read it up to row {row:,} of {file.rows:,}: expected the file with the "
@@ -113,5 +113,5 @@ def check_read(version: int, seen: Positions, known: Gaps, accept_gap: bool) -> 
 
 
 def files_from(config: Sequence[Mapping[str, Any]]) -> list[FoundFile]:
-    """Those of an intake's config."""
+    """Returns the files in an intake's config."""
     return [FoundFile(**{**file, "stamp": tuple(file["stamp"])}) for file in config]

@@ -43,8 +43,11 @@ def held_out(
     admin: Admin,
     metrics: Mapping[str, Any],
 ) -> HeldOut | None:
-    """What a job says of it, by `files` where it names some; else of its topic, as of_topic() has them. None where it
-    says nothing. `metrics`: of the snapshot it goes on from."""
+    """Returns the validation set that a job names; None if it names none.
+
+    Reads it from `files` if the job names files, else from its topic by of_topic(). `metrics` are those of the snapshot
+    that training continues from.
+    """
     early = job.train.early_stopping
     if early is None or early.held_out is None:
         return None
@@ -54,7 +57,10 @@ def held_out(
 
 
 def named_files(job: Job) -> list[FoundFile]:
-    """Those that a job's early stopping judges by. UserMistake as found_files()."""
+    """Returns the files of the validation set of a job's early stopping; [] if it names none.
+
+    Raises UserMistake as found_files() does.
+    """
     early = job.train.early_stopping
     if early is None or early.held_out is None or early.held_out.files is None:
         return []

@@ -1,7 +1,8 @@
-"""What a manifest's gaps tell of moves from one origin to another, where no row is left out.
+"""The gaps of a manifest that record changes of the record source, where no row is skipped.
 
-{"reason", "topic_id": [was, now], "from": positions, "to": positions}, with "files" where files come now; a lineage's
-beginning with files is a move from "". {"reason", "files", "from": count, "to": count} adds files behind those.
+A change is {"reason", "topic_id": [old, new], "from": positions, "to": positions}, with "files" if the new source is
+files. A lineage that begins with files is a change from "". Files added after those are {"reason", "files",
+"from": count, "to": count}.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ class ToldFile(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What dead letters say that its rows are of."""
+        """Returns the name that dead letters give to the source of its rows."""
         return f"{self.name}@{self.digest}"
 
 
 def is_file(title: str) -> bool:
-    """Whether what dead letters call their records' origin is a file: no topic has such a name."""
+    """Returns True if the record source that a dead letter names is a file: no topic has such a name."""
     return "@" in title
 
 
 def is_files(identity: str) -> bool:
-    """Whether a topic id in positions or terms is of files."""
+    """Returns True if a topic id in positions or round settings stands for files."""
     return identity.startswith(_FILES)
 
 
@@ -44,7 +45,7 @@ def _is_topic(identity: str) -> bool:
 
 
 def identity_of(files: Sequence[ToldFile]) -> str:
-    """Of a list of files, by what they hold."""
+    """Returns the identity of a list of files, which depends on their contents only."""
     return _FILES + sha256("".join(file.digest for file in files).encode()).hexdigest()
 
 
@@ -66,7 +67,10 @@ def more(files: Sequence[ToldFile], before: int) -> dict[str, Any]:
 
 
 def begins(gaps: Sequence[Mapping[str, Any]], identity: str) -> bool:
-    """Whether these are the gaps of a lineage that begins there: none, or the move to its files."""
+    """Returns True if these are the gaps of a lineage that begins at this identity.
+
+    For a topic there are none; for files there is one, the change to these files.
+    """
     if not is_files(identity):
         return not gaps
     return len(gaps) == 1 and gaps[0].get("topic_id") == ["", identity] and bool(told_files(gaps, identity))
@@ -112,7 +116,7 @@ def first_unfinished(gaps: Sequence[Mapping[str, Any]], seen: Positions) -> tupl
 
 
 def left_topic(gaps: Sequence[Mapping[str, Any]]) -> Positions | None:
-    """Where a topic was left last, None where none was."""
+    """Returns the positions where the lineage last changed from a topic to files; None if it never did."""
     for gap in reversed(gaps):
         match gap:
             case {"topic_id": [str(was), str(now)], "from": list(places)} if is_files(now) and _is_topic(was):

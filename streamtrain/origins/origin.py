@@ -1,6 +1,7 @@
-"""Where a job's records come from, as runs ask for it: its identity, its partitions, where to begin and to go on.
+"""The record source of a job, as runs use it: its identity, its partitions, where to begin and where to continue.
 
-What a lineage has seen of it are Positions: its identity, and of each partition the next offset and rows used there.
+What a lineage has seen of it are Positions: its identity, and for each partition the next offset and the rows used
+there.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ Gaps = tuple[Mapping[str, Any], ...]  # as manifests hold them
 
 @dataclass(frozen=True)
 class Intake:
-    """Who reads it in a run: the process's name, what is told it beside what every ingest is told, and how many
-    threads may share its partitions."""
+    """The process that reads the record source in a run.
+
+    It has the process's name, its config beside what every ingest gets, and how many threads may share its partitions.
+    """
 
     role: str
     config: Mapping[str, Any]
@@ -26,21 +29,25 @@ class Intake:
 
 
 class Origin(Protocol):
-    """Of one job. The coordinator and the supervisor each have one; all but `name_of` and `trained` may ask Kafka."""
+    """The record source of one job. The coordinator and the supervisor each have one.
+
+    All methods but `name_of` and `trained` may send requests to Kafka.
+    """
 
     def name_of(self, partition: int) -> str:
-        """What a partition's records are of, as dead letters say it."""
+        """Returns the name that dead letters give to the source of a partition's records."""
 
     def intake(self, until_end: bool) -> Intake:
         """Asked at a command's start. UserMistake where there is nothing to read."""
 
     def begin(self) -> tuple[Positions, Gaps]:
-        """Where a new lineage begins, and what its manifests tell of that."""
+        """Returns where a new lineage begins, and the gaps that its manifests record for that."""
 
     def go_on(self, version: int, seen: Positions, known: Gaps, accept_gap: bool = False) -> tuple[Positions, Gaps]:
-        """Where to read on after what snapshot `version` has `seen`, and the gaps there beside the `known` ones.
+        """Returns where to read on after what snapshot `version` has `seen`, and the gaps there.
 
-        Without `accept_gap` UserMistake where rows would be left out, which names them.
+        The `known` gaps are not among these. Raises UserMistake if rows would be skipped without `accept_gap`; it names
+        them.
         """
 
     def check(self, version: int, seen: Positions) -> None:

@@ -117,7 +117,7 @@ def records_topic(admin: Admin, topic: str) -> tuple[str, int]:
 
 
 def start_offsets(start: str, admin: Admin, topic: str, partitions: int) -> list[int]:
-    """Where each partition begins by `start`, as records.start has it."""
+    """Returns the offset where each partition begins for `start`, a value of records.start."""
     if start == "earliest":
         return admin.earliest(topic, partitions)
     if start == "latest":

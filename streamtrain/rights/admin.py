@@ -1,4 +1,4 @@
-"""Who makes a job's topics."""
+"""The role that creates a job's topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who looks at everything and changes nothing."""
+"""The role that reads everything and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who follows a model and predicts in a program of his own."""
+"""The role that follows a model and predicts in its own program."""
 
 from __future__ import annotations
 

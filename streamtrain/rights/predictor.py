@@ -1,4 +1,4 @@
-"""Who answers requests as a stream processor."""
+"""The role that answers requests as a stream processor."""
 
 from __future__ import annotations
 

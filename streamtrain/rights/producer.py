@@ -1,4 +1,4 @@
-"""Who writes training records, and requests."""
+"""The role that writes training records and requests."""
 
 from __future__ import annotations
 

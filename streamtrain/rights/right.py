@@ -30,7 +30,10 @@ class Right:
 
 
 def reads(*names: str) -> Iterable[Right]:
-    """Of topics; that they are there, and how they are set, is looked at too. Our readers join no group."""
+    """Returns the rights to read topics, which include to see that they exist and how they are configured.
+
+    Our readers join no group.
+    """
     return [Right("topic", name, ("Read", "Describe", "DescribeConfigs")) for name in names]
 
 

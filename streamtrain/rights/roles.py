@@ -1,4 +1,4 @@
-"""What a role of a job may do."""
+"""The rights of a role of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who trains: reads records, and alone writes what a job publishes."""
+"""The role that trains: it reads records, and only it writes what a job publishes."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena
 
 
 def worker_config(job: Job) -> dict[str, Any]:
-    """Of a worker's process, but for its arena and number and what the command line says. UserMistake where it is to
-    run on cores that are not there."""
+    """Returns the config of a worker process, without its arena, its number and what the command line adds. Raises
+    UserMistake for cores that are not there."""
     if told := crowded(job):
         log.warning(told)
     return {

@@ -33,7 +33,7 @@ def usable_count(groups: Path = _GROUPS, group: Path = _GROUP) -> int:
 
 
 def _folders(groups: Path, group: Path) -> list[Path]:
-    """Of this process's control group, and of those above it."""
+    """Returns the folders of this process's control group and of those above it; none where they are not known."""
     try:
         lines = group.read_text().splitlines()
     except OSError:

@@ -70,7 +70,7 @@ class LettersFirst:
 
 
 class Ceiling:
-    """Whether too large a share of the newest rows, some thousand of them, is dead."""
+    """A check of the newest rows, some thousand of them: whether too large a share of them is dead."""
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -89,12 +89,13 @@ class Ceiling:
 def publication_letters(
     end: _native.CoordinatorEnd, columns: Columns, last_round: int, name_of: NameOf, run: int
 ) -> Letters:
-    """Those of the rounds up to `last_round`, whose log is in `columns`; they stay in the ring until it is released."""
+    """Returns the dead letters of the rounds up to `last_round`, whose log is in `columns`. They stay in the ring until
+    it is released."""
     return Letters(*end.dead_letters(last_round), columns, name_of, run)
 
 
 def unpublished_causes(end: _native.CoordinatorEnd, last_round: int) -> Causes:
-    """Of the letters that still wait in the ring."""
+    """Returns the causes of the dead letters that still wait in the ring."""
     causes = Causes()
     for letter in _letters(end.dead_letters(last_round)[0], _nameless, 0):
         causes.add(letter)
@@ -138,7 +139,8 @@ def _joined(parts: list[DeadLetter]) -> DeadLetter:
 
 
 def _entries(ring: bytes, name_of: NameOf, run: int) -> Iterator[DeadLetter]:
-    """What each slot's pass over a record could not use; the first of a record in a round holds its key and bytes."""
+    """Yields what each slot's pass over a record could not use. The first entry of a record in a round holds its key
+    and bytes."""
     at = 0
     while at < len(ring):
         head = HEAD.read(ring, at)

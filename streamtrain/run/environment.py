@@ -1,4 +1,4 @@
-"""What libraries read from the environment as they are imported; what the user has set there stays."""
+"""Variables of the environment that libraries read at import. What the user has set stays."""
 
 from __future__ import annotations
 

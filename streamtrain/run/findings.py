@@ -1,4 +1,5 @@
-"""What a start would find out about a job, one finding a question: right, a warning or a mistake. Writes nothing."""
+"""Findings of what a start would meet in a job, one for each question: right, a warning or a mistake. Writes
+nothing."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def findings(
 
 
 def _cores(job: Job) -> Finding:
-    """Whether this machine has what the workers are to run on."""
+    """Checks whether this machine has the cores that the workers need."""
     try:
         pinned = cores_of_workers(job)
     except UserMistake as error:
@@ -95,9 +96,9 @@ def _cores(job: Job) -> Finding:
 
 
 def _registry(job: Job, registry: SchemaRegistry) -> tuple[Job, Finding]:
-    """Whether it answers, and what of the topic's newest schema the job's columns cannot take.
+    """Checks whether the registry answers and whether the job's columns can take the topic's newest schema.
 
-    The job then knows its schema, where it takes the registry's and that can be had.
+    The returned job knows its schema, if it uses the registry's and that is available.
     """
     where = job.registry.address
     try:
@@ -218,7 +219,7 @@ def _sizes(job: Job) -> Iterator[Finding]:
 
 
 def _held_out(job: Job, admin: Admin, newest: Located | SnapshotError | None) -> Iterator[Finding]:
-    """Whether early stopping has the rows it is to judge by."""
+    """Checks whether early stopping has its validation set."""
     early, registry = job.train.early_stopping, registry_of(job)
     of_topic = early is not None and early.held_out is not None and early.held_out.topic is not None
     if of_topic and registry is not None and is_framed(job.records.named):
@@ -238,7 +239,7 @@ def _held_out(job: Job, admin: Admin, newest: Located | SnapshotError | None) ->
 
 
 def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Finding]:
-    """What training would make of their first rows."""
+    """Yields what training would do with the first rows of the files."""
     yield Finding("files", "ok", f"{len(files)} files, {sum(file.rows for file in files):,} rows")
     if not sample:
         return
@@ -260,7 +261,7 @@ def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Findin
 
 
 def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
-    """What training would make of these records."""
+    """Yields what training would do with these records."""
     layout = _native.SlotLayout.make(job.train.update_rows, RANGE_CAPACITY, job.schema.block_specs())
     registry = registry_of(job)
     format = decoded_by(job.records.named, registry.ask if registry is not None else None)
@@ -284,7 +285,7 @@ def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
 
 
 def _told(job: Job, of: str, rows: Counter[str], reasons: Counter[str]) -> Iterator[Finding]:
-    """What became of rows, and why."""
+    """Yields what became of the rows, and why."""
     share = rows["dead"] / max(1, rows["trained"] + rows["dead"] + rows["filtered"])
     counts = ", ".join(f"{count:,} {name}" for name, count in rows.items() if count)
     above = share > job.records.max_dead_letter_share

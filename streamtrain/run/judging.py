@@ -21,8 +21,8 @@ from streamtrain.job.early_stop import EarlyStop
 
 
 class Judging:
-    """Of one run, which `has_end` or goes on for ever. `layout` is that of the states it is given; a state of the model
-    alone is made where rows are held out."""
+    """The early stopping decisions of one run, which ends (`has_end`) or goes on for ever. `layout` is the layout of
+    the states it gets. With a validation set it keeps a state of the model alone."""
 
     def __init__(
         self, early_stop: EarlyStop, model: Model, layout: Layout, has_end: bool, held_out: HeldRows | None = None

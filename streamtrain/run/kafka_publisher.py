@@ -29,8 +29,8 @@ _PENDING_S = 60.0  # of a publication, counted while Kafka answers
 
 
 def messages_of(assembled: Assembled, names: Mapping[str, str]) -> list[tuple[str, Message]]:
-    """Of the round log, of what control says was published last, and of the snapshot, whose manifest is the last one;
-    each with its topic, of which `names` has the names by key."""
+    """Returns the messages of a publication, each with its topic: the round log, control's entry of what was published
+    last, then the snapshot, whose manifest comes last. `names` has the names of the topics by key."""
     log, snapshot = assembled.log, assembled.snapshot
     newest = control.Newest(log.version, snapshot.digest, log.lineage)
     return [
@@ -41,7 +41,7 @@ def messages_of(assembled: Assembled, names: Mapping[str, str]) -> list[tuple[st
 
 
 def _told(assembled: Assembled, letters: Letters) -> dict[str, int | str]:
-    """Of a publication, for a span."""
+    """Returns the attributes of a publication's span."""
     log, manifest = assembled.log, assembled.snapshot.manifest
     return {
         "streamtrain.job": log.job,
@@ -81,7 +81,7 @@ class KafkaPublisher:
         return self._origin.name_of(partition)
 
     def answered(self, read: Callable[[], T]) -> T:
-        """What `read` gives, once a broker answers."""
+        """Returns what `read` returns, once a broker answers."""
         return self._transactions.answered(read)
 
     @property

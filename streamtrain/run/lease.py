@@ -53,7 +53,7 @@ class Lease:
         return next((topic for topic in topics if self._admin.absent(topic)), None)
 
     def unfinished(self) -> list[Unfinished]:
-        """Where a transaction is neither committed nor aborted."""
+        """Returns the partitions with a transaction that is neither committed nor aborted."""
         return [
             Unfinished(self._names[topic.key], partition, topic.written == "shared")
             for topic in all_topics().values() if topic.written is not None
@@ -82,7 +82,7 @@ class Lease:
         return self._control_name, control.end_message(RunEnd(run, exit_code, reason, time.time_ns() // 1_000_000))
 
     def published_last(self) -> Newest | None:
-        """What control says was published last."""
+        """Returns what control names as published last; None if it names nothing."""
         return self.control.look().newest
 
     def check_published_last(self, newest: Located | None, last: Newest | None) -> None:

@@ -1,4 +1,4 @@
-"""Where a run starts: the newest snapshot, or a fresh lineage; with positions that the records' origin still has.
+"""The start of a run: the newest snapshot or a fresh lineage, at positions that the record source still has.
 
 Used by the coordinator, after fencing and before READY.
 """
@@ -53,7 +53,7 @@ class Lineage:
 
 @dataclass(frozen=True)
 class StartFlags:
-    """What the command line says about the start."""
+    """The command line's flags for the start."""
 
     fresh: bool = False
     restore: int | None = None
@@ -141,7 +141,8 @@ def imported_lineage(wanted: Manifest, of: Imported, positions: Positions, gaps:
 
 
 def misfits(job: Job, manifest: Manifest) -> list[str]:
-    """What of a snapshot's columns, model and optimizer is not the job's, in lines."""
+    """Returns the differences between the columns, model and optimizer of a snapshot and those of the job, one a
+    line."""
     theirs = manifest.job_settings
     differences = job.differences(theirs)
     if theirs.get("optimizer", {}).get("name") != job.optimizer.name:

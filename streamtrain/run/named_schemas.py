@@ -13,14 +13,15 @@ from streamtrain.topics.named_schemas import Answer
 
 
 class NamedSchemas:
-    """Of one run, whose ingest tells what a schema is once, and then in which rounds it is named."""
+    """The schemas of one run. Ingest reports the content of a schema once, and afterwards only the rounds that name
+    it."""
 
     def __init__(self, ring: _native.CoordinatorEnd) -> None:
         self._ring = ring
         self._known: dict[str, Answer] = {}
 
     def up_to(self, last_round: int) -> dict[str, Answer]:
-        """Those of the unpublished rounds up to `last_round`, by name."""
+        """Returns the schemas of the unpublished rounds up to `last_round`, by name."""
         named = {}
         for name, answer in _entries(self._ring.schemas(last_round)):
             if answer is not None:

@@ -1,4 +1,4 @@
-"""What the native predictor's clients of Kafka say: logged, and read for what no waiting mends."""
+"""Events of the native predictor's Kafka clients: logged, and checked for errors that waiting does not fix."""
 
 from __future__ import annotations
 

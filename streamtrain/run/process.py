@@ -17,7 +17,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def show_as(name: str) -> None:
-    """What `top` and `ps -o comm` show this process as; the first 15 bytes of `name`."""
+    """Sets the name that `top` and `ps -o comm` show for this process: the first 15 bytes of `name`."""
     _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()))
 
 

@@ -42,7 +42,7 @@ class Assembled:
 
 @dataclass(frozen=True)
 class Assembler:
-    """What stays the same from one publication of a run to the next."""
+    """An assembler of publications. It holds what stays the same from one publication of a run to the next."""
 
     job: Job
     run: Run

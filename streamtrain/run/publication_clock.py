@@ -51,7 +51,7 @@ class PublicationClock:
         return max(0, self._due_ns - time.monotonic_ns()) / 1e9
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether, within the time-out, a publication that is due may go out."""
+        """Waits up to the time-out and returns whether a publication that is due may go out."""
         now_ns = time.monotonic_ns()
         if now_ns < self._due_ns:
             time.sleep(min(timeout_s, self.left_s))

@@ -1,4 +1,4 @@
-"""What takes a run's publications: a protocol, so that the loop that makes them knows no Kafka."""
+"""The protocol of an object that takes a run's publications. So the loop that makes them knows no Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Publisher(Protocol):
 
     @property
     def advice(self) -> str:
-        """What to do about too many dead letters, for an error."""
+        """Returns what to do about too many dead letters, for an error."""
 
     @property
     def unreachable(self) -> bool:
@@ -25,7 +25,7 @@ class Publisher(Protocol):
         """The round whose publication training waits for, below 0 while it is not known; None where it never waits."""
 
     def name_of(self, partition: int) -> str:
-        """What a partition's records are of, as dead letters say it."""
+        """Returns the name of the source of a partition's records, as dead letters show it."""
 
     def prepare(self, lineage: Lineage) -> None:
         """A publication of what follows `lineage` is about to be made: time to look whether it may be."""

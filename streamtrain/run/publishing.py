@@ -190,7 +190,8 @@ class Publishing:
         return self._unpublished.nbytes + self._ring.dead_letter_bytes_waiting
 
     def _may_be_last(self, progress: dict[str, Any], ended: bool) -> bool:
-        """Whether what would be published may end a pass, which is judged there: more tells it, or ingest's end."""
+        """Returns whether the state to publish may end a pass, where it is judged. More rows or the end of ingest show
+        whether it does."""
         if ended or progress["held"] or self._judging is None or not self._judging.has_end:
             return False
         _, last_round = self._ring.pin_newest()

@@ -10,7 +10,7 @@ log = logger_without_repeats(__name__)
 
 
 class RequestSpans:
-    """Of the requests in `topic` whose header traceparent says that they are sampled; without `tracing` none."""
+    """The spans of the requests in `topic` that their header traceparent marks as sampled; none without `tracing`."""
 
     def __init__(self, tracing: Tracing | None, job: str, topic: str) -> None:
         self._tracing, self._job, self._topic = tracing, job, topic

@@ -1,4 +1,4 @@
-"""What ingest leaves in the arena's ring of dead letters, struct by struct (native/ring/dead_letters.h)."""
+"""The structs that ingest writes to the arena's ring of dead letters (native/ring/dead_letters.h)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Columns:
 
 
 class UnpublishedRounds:
-    """What RoundLogThread has given so far and no committed publication has taken."""
+    """The round log that RoundLogThread has delivered so far and that no committed publication has taken."""
 
     def __init__(self, ring: _native.CoordinatorEnd) -> None:
         self._thread = _native.RoundLogThread(ring)

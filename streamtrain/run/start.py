@@ -102,7 +102,7 @@ class Start:
         return f"go on from an older snapshot with --restore {max(older)}; " if older else ""
 
     def begin(self, found: Found, state: State) -> Lineage:
-        """What was found, published where it is new."""
+        """Publishes what was found if it is new, reports the start and returns the lineage."""
         lineage = found.lineage
         if found.first:
             lineage = publish_first(lineage, state, self._assembler, self._publisher)

@@ -77,7 +77,7 @@ class Interrupts:
 
     @property
     def code(self) -> int:
-        """What the command ends with where all that was begun is finished."""
+        """Returns the exit code of a command that has finished everything it began."""
         return exits.INTERRUPTED if self.interrupted else exits.DONE
 
     def comes_within(self, seconds: float) -> bool:
@@ -220,7 +220,8 @@ class Supervisor:
                 log.debug("unreadable event", line=line[:200])
 
     def _let_say_why(self, ended: RunOver) -> None:
-        """Where the coordinator lives and Kafka answers: tells it why the run ends, and gives it time to write that."""
+        """Tells the coordinator why the run ends, and gives it time to write that. Does nothing unless the coordinator
+        lives and Kafka answers."""
         if self._coordinator not in self._host.children or not self._running or self._unreachable:
             return
         coordinator = self._coordinator.process

@@ -67,5 +67,5 @@ class AccessLog:
 
 
 def process_name(number: int | None) -> str:
-    """What the logs call a process of the server."""
+    """Returns the name of a process of the server in the logs."""
     return "serve" if number is None else f"serve-{number}"

@@ -12,7 +12,7 @@ from streamtrain.serving.reply import Gone, Refusal, later
 
 
 class Bodies:
-    """Those that one process has in memory. One event loop's."""
+    """The request bodies that one process has in memory. Only one event loop uses them."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -83,6 +83,6 @@ class Bodies:
 
 
 class _Held:
-    """What one request has in memory."""
+    """The number of bytes that one request has in memory."""
 
     bytes = 0

@@ -1,4 +1,4 @@
-"""What a server is told: plain settings, so that a process can be spawned with them."""
+"""The settings of a server: plain values, so that a process can be spawned with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Limits:
 
     @property
     def held_bytes(self) -> int:
-        """Of all bodies that are in memory at once."""
+        """Returns the limit for all bodies that are in memory at once, in bytes."""
         return HELD_BODIES * self.most_bytes
 
     @property

@@ -27,8 +27,10 @@ Values = NDArray[Any] | list[str]
 
 
 def inferred(scorer: HttpScorer, job: str, body: bytes, json_bytes: int | None) -> Reply:
-    """Of a request whose first `json_bytes` are JSON; None: all are. Refusal with 400 for one that cannot be read, or
-    has a row that cannot be predicted."""
+    """Returns the reply to a request whose first `json_bytes` bytes are JSON; None means all of them.
+
+    Raises Refusal with 400 if the request cannot be read, or one of its rows cannot be predicted.
+    """
     try:
         document, behind = _parted(body, json_bytes)
         tensors = read_inputs(document, behind)
@@ -52,7 +54,7 @@ def inferred(scorer: HttpScorer, job: str, body: bytes, json_bytes: int | None) 
 
 
 def inputs_of(schema: Schema) -> Iterator[dict[str, Any]]:
-    """What a model's inputs are, as its metadata has them."""
+    """Yields a model's inputs as its metadata describes them."""
     for name, column in schema.columns:
         if name in schema.decoded_names:
             form, size = column.entry.cells(column), getattr(column, "size", None)
@@ -62,7 +64,7 @@ def inputs_of(schema: Schema) -> Iterator[dict[str, Any]]:
 
 
 def outputs_of(heads: Iterable[tuple[str, int, list[str], bool]]) -> Iterator[dict[str, Any]]:
-    """What its outputs are."""
+    """Yields a model's outputs as its metadata describes them."""
     for name, width, classes, has_values in heads:
         of = f".{name}" if name else ""
         datatype = "FP32" if width == 1 else datatype_of(_classes(width, classes, has_values))

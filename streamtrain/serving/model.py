@@ -45,7 +45,7 @@ class HttpScorer(Scorer):
         )
 
     def is_quick(self, size: int) -> bool:
-        """Whether a body of `size` bytes is answered sooner than it is handed to another thread."""
+        """Returns True if answering a body of `size` bytes is quicker than handing it to another thread."""
         return size * self._cost <= _QUICK_WORK
 
     def answer_body(self, body: bytes, released: bool) -> BodyAnswer:
@@ -92,13 +92,16 @@ class HttpModel(LiveModel):
 
     @property
     def scorer(self) -> HttpScorer | None:
-        """What a request is answered with from its first row to its last; None before the first trained snapshot."""
+        """Returns the scorer that answers all rows of a request, from the first to the last.
+
+        None before the first trained snapshot.
+        """
         assert self._scorer is None or isinstance(self._scorer, HttpScorer)
         return self._scorer
 
     @property
     def waits_for(self) -> str | None:
-        """What hinders it to be ready; None where it is."""
+        """Returns what the model waits for before it is ready, or its error; None if it is ready."""
         if self.ready:
             return None
         if self.error is not None:

@@ -1,4 +1,4 @@
-"""What a server tells beside predictions: health, models, figures, and how it is asked. FastAPI's part."""
+"""The server's pages beside predictions: health, models, metrics, and how to send requests. FastAPI's part."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Pages:
         self._url, self._models, self._table = url, models, table
 
     def index(self) -> Any:
-        """What is served, and how it is asked."""
+        """Shows what is served and how to request it."""
         return _response(200, page(self._url, self._models).encode(), "text/html; charset=utf-8")
 
     def metrics(self) -> Any:

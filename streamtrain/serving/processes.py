@@ -73,7 +73,7 @@ class Processes:
             raise CheckFailed(f"processes ended with {', '.join(map(str, codes))}; expected 0 of each")
 
     def kill(self) -> None:
-        """Those that are left."""
+        """Kills the processes that still run."""
         for process in self._running:
             process.kill()
 

@@ -1,4 +1,4 @@
-"""What a request is answered with, and the refusals that every route has."""
+"""The reply to a request, and the refusals that every route has."""
 
 from __future__ import annotations
 

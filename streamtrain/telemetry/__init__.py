@@ -1,4 +1,4 @@
-"""What a running trainer or predictor tells its operators: Prometheus metrics at /metrics, readiness at /ready."""
+"""The telemetry of a running trainer or predictor: Prometheus metrics at /metrics, readiness at /ready."""
 
 from streamtrain.telemetry.predictor import PredictorMeters
 from streamtrain.telemetry.server import Telemetry

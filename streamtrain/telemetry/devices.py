@@ -28,7 +28,7 @@ class Device(NamedTuple):
 
 
 class Devices(Collector):
-    """Of this machine, whoever uses them."""
+    """A collector for the GPUs of this machine, whoever uses them."""
 
     def __init__(self, job: str, library: str = LIBRARY) -> None:
         self._job, self._library = job, library
@@ -58,7 +58,7 @@ def _opened(library: str) -> Any:
 
 
 def devices(library: str = LIBRARY) -> list[Device]:
-    """Those that tell all of it."""
+    """Returns the GPUs that answer every query; [] without a GPU or its driver."""
     nvml, count = _opened(library), ctypes.c_uint()
     if nvml is None or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
         return []

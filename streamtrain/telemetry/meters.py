@@ -1,4 +1,4 @@
-"""What the metrics of every process have: a registry, the lag, readiness, and figures made of totals."""
+"""The common part of every process's metrics: a registry, the lag, readiness, and counters fed with totals."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Meters:
             self._lag.labels(self._job, str(partition)).set(lag)
 
     def tell(self, **what: str) -> None:
-        """What streamtrain_info says."""
+        """Sets the labels of streamtrain_info."""
         self._info.labels(self._job).info(what)
 
     def _counter(self, name: str, text: str) -> Counter:

@@ -27,9 +27,9 @@ class Spent(NamedTuple):
 
 
 class Processes(Collector):
-    """Of a command's first process, called `name`, and of all below it, by the names they have given themselves.
+    """A collector for a command's first process, called `name`, and all processes below it, by the names they set.
 
-    `job`: "" where they are of several. `first`: where it is not this process.
+    `job`: "" if they work for several. `first`: the first process's id, if it is not this process.
     """
 
     def __init__(self, job: str, name: str, first: int | None = None) -> None:
@@ -72,7 +72,7 @@ def family(process: int) -> list[int]:
 
 
 def _children(process: int) -> list[int]:
-    """Of each thread; none where this kernel does not list them."""
+    """Returns the children of each thread of a process; [] if this kernel does not list them."""
     found: list[int] = []
     with suppress(OSError):  # the process has ended meanwhile
         for thread in (_PROC / str(process) / "task").iterdir():

@@ -30,7 +30,10 @@ _CODE_AT = {code: _FIRST_CODE + at for at, code in enumerate(CODES)}
 
 
 class ServingTable:
-    """Of `processes` processes that serve `jobs`; made by the command's, and handed to those that it spawns."""
+    """The figures of `processes` processes that serve `jobs`.
+
+    The command's process makes the table and hands it to the processes that it spawns.
+    """
 
     def __init__(self, jobs: Sequence[str], processes: int) -> None:
         self.jobs = (*jobs, NO_JOB)
@@ -46,7 +49,7 @@ class ServingTable:
         return memoryview(self._shared).cast("B").cast("d")
 
     def row(self, process: int) -> ServingRow:
-        """What process `process` writes."""
+        """Returns the row that process `process` writes."""
         start = process * self._row_size
         return ServingRow(self.view()[start : start + self._row_size], self.jobs)
 
@@ -59,7 +62,7 @@ class ServingTable:
         return generate_latest(self.registry())
 
     def registry(self) -> CollectorRegistry:
-        """What it is made of: the figures, and what the processes take."""
+        """Returns the registry for this text: the figures, and the processor time and memory of the processes."""
         made = CollectorRegistry()
         made.register(_Figures(self))
         made.register(Processes(NO_JOB, "serve", self._command))

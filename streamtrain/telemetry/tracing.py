@@ -47,7 +47,10 @@ def wanted(environment: Mapping[str, str]) -> str:
 
 
 def opened(exporter: str) -> Tracing | None:
-    """What makes spans for the exporter that `wanted` gave; None for none. UserMistake where it is not installed."""
+    """Returns the tracing for the exporter that `wanted` gave; None for no exporter.
+
+    Raises UserMistake if the exporter is not installed.
+    """
     if not exporter:
         return None
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
@@ -66,7 +69,7 @@ def opened(exporter: str) -> Tracing | None:
 
 
 class Tracing:
-    """Of one process, which is given what takes its spans. Any thread may use it."""
+    """The spans of one process, sent to the span processor that it passes. Any thread may use it."""
 
     def __init__(self, processor: Any) -> None:
         from opentelemetry.sdk.resources import Resource
@@ -83,7 +86,7 @@ class Tracing:
 
     @contextmanager
     def publication(self, job: str, attributes: Attributes) -> Iterator[None]:
-        """What is done within; an exception that leaves it is recorded."""
+        """Records a span of the work within the block; it includes an exception that leaves the block."""
         from opentelemetry.trace import SpanKind
 
         told = {"messaging.system": "kafka", "messaging.operation.type": "send", **attributes}

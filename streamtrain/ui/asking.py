@@ -68,7 +68,7 @@ def snapshots(shown: Shown, following: Following, route: str, labels: Mapping[st
 
 
 def versions(following: Following) -> list[tuple[str, str]]:
-    """Those that the topic has, the newest first, with a word on those that are archived."""
+    """Returns the versions that the topic has, newest first, each with its label. The label marks archived ones."""
     manifest = following.manifest
     if manifest is None:
         return []

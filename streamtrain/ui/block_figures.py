@@ -23,7 +23,7 @@ Arrays = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class BlockFigures:
-    """Of one block of parameters. `norm` is an estimate where rows are `sampled`; `counts` lie between the `edges`."""
+    """The figures of a parameter block. `norm` is an estimate if rows are `sampled`; `counts` lie between `edges`."""
 
     name: str
     shape: tuple[int, ...]
@@ -51,7 +51,7 @@ class Change:
 
     @property
     def most(self) -> float:
-        """Of one update to the parameters, if updates go their ways independently of each other."""
+        """Returns the ratio of one update to the parameters, if updates are independent of each other."""
         return self.magnitude / math.sqrt(max(1, self.updates))
 
     @property
@@ -76,7 +76,7 @@ def _rows(array: Array) -> Array:
 
 
 def figures(shapes: Mapping[str, tuple[int, ...]], parameters: Arrays, optimizer: Arrays) -> dict[str, BlockFigures]:
-    """Of each block of parameters by name, from what sampled() gave of a snapshot; `shapes`: of the whole blocks."""
+    """Returns the figures of each block by name, from a snapshot's sampled() arrays. `shapes` are of whole blocks."""
     own: dict[str, dict[str, Array]] = {name: {} for name in parameters}
     for block, kept in optimizer.items():
         name = max((each for each in own if block.endswith(f".{each}")), key=len, default=None)
@@ -121,7 +121,7 @@ def _touched(table: Array, kept: list[Array]) -> float | None:
 
 
 def changes(before: Arrays, after: Arrays, updates: int) -> dict[str, Change]:
-    """Of each block of parameters that both have, from what sampled() gave of two snapshots."""
+    """Returns the change of each block that both snapshots have, from their sampled() arrays."""
     found = {}
     for name, old in before.items():
         new = after.get(name)

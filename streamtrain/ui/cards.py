@@ -26,7 +26,7 @@ def _card(ui: Any, shown: Shown, name: str, chart: Any) -> str:
 
 
 def head(ui: Any, title: str, told: str = "", csv: str = "") -> None:
-    """Of a card: what its plot is called, its last figures, and what one can take of it: points and picture."""
+    """Adds the head of a card: the title of its plot, its last figures, and downloads of points and picture."""
     called = html.tag("h2", title, title=told)
     png = html.tag("button", "PNG", type="button", class_="st-png", aria_label=f"PNG of {title}")
     taken = html.tag("span", html.joined([csv, png]), class_="st-taken")

@@ -22,7 +22,7 @@ _GLANCED_FOR_S = 10.0
 
 
 class Beside(Protocol):
-    """What a page looks at beside a job's following; made when it is first asked for."""
+    """A reader that a page uses beside a job's Following. It is created at its first use."""
 
     def __init__(self, following: Following) -> None: ...
 

@@ -24,7 +24,7 @@ _WIDTH = 16  # bytes of a line
 
 
 def columns(sample: Sample) -> html.Html:
-    """Of every column; then the commonest texts."""
+    """Returns a table of every column, then a table of the most frequent texts."""
     first, last = sample.first, sample.last
     parts = [html.tag("p", each) for each in _told(sample)]
     rows = [_column(name, first, last) for name in last.columns]

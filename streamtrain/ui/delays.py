@@ -33,7 +33,7 @@ Answered = Mapping[tuple[int, int], int]  # by partition and offset of the reque
 
 
 class Delays:
-    """Of one job's predictors; for one thread."""
+    """The prediction delays of one job; for one thread."""
 
     def __init__(self, job: Job, admin: Admin) -> None:
         self._job, self._admin = job, admin
@@ -79,7 +79,7 @@ class Delays:
 
 
 def when(predictions: Iterable[Message]) -> Answered:
-    """What is no prediction of ours is passed over."""
+    """Returns when each request got its prediction. Ignores messages that are not predictions of ours."""
     found = {}
     for message in predictions:
         try:
@@ -92,7 +92,7 @@ def when(predictions: Iterable[Message]) -> Answered:
 
 
 def around(answered: Answered, there: Mapping[int, Span]) -> dict[int, tuple[int, int | None]]:
-    """Where to read for the newest of these requests, by partition, of what is `there`."""
+    """Returns the span to read for the newest of these requests, by partition, within the offsets `there`."""
     offsets = defaultdict(list)
     for partition, offset in answered:
         low, end = there.get(partition, (0, 0))

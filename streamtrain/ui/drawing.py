@@ -1,4 +1,4 @@
-"""What a chart is drawn from, as plain data: lines of points over time or rows, and marks. The browser's and CSV's."""
+"""The plain data of a chart, for the browser and for CSV: lines of points over time or rows, and marks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _at(point: Point, x: str) -> int:
 
 
 def marked(following: Following, x: str) -> list[Document]:
-    """What happened; over rows, at those that were learned by then."""
+    """Returns the marks of the job. Over rows, a mark is at the rows learned by its time."""
     points = following.publications.after(-1)
     times, rows = [point.at_ms for point in points], [max(0, point.rows) for point in points]
 

@@ -41,7 +41,7 @@ class Held:
 
 
 class Examining:
-    """Of a job that is followed, until close(). What can be read here may be read by any thread."""
+    """Examines the snapshots of a followed job until close(). Any thread may read its results."""
 
     def __init__(self, following: Following) -> None:
         self.error = ""
@@ -125,7 +125,7 @@ class Examining:
         self._refused = {digest: why for digest, why in self._refused.items() if digest in digests}
 
     def _waiting(self) -> list[Held]:
-        """What is wanted first, then from the newest down."""
+        """Returns the snapshots still to examine: first the wanted ones, then from the newest down."""
         wanted = self._wanted
 
         def is_known(held: Held) -> bool:

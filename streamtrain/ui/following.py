@@ -94,12 +94,15 @@ class Following:
 
     @property
     def is_told(self) -> bool:
-        """Whether there is a job."""
+        """Returns True if the job is known, from its file or a snapshot."""
         return self._job is not None or self.manifest is not None
 
     @property
     def job(self) -> Job | None:
-        """Of its file, else as the newest snapshot that was seen has it. Raises UserMistake where that has none."""
+        """Returns the job of its file, else that of the newest snapshot seen; None if there is neither.
+
+        Raises UserMistake if that snapshot has no job.
+        """
         if self._job is not None:
             return self._job
         return None if self.manifest is None else Job.from_effective(self.manifest.job_settings, self.kafka)
@@ -115,7 +118,7 @@ class Following:
 
     @property
     def scrapes(self) -> Points:
-        """What the processes told of themselves."""
+        """Returns the points that the processes reported about themselves."""
         return self.system.points
 
     @property
@@ -263,7 +266,7 @@ class Following:
             self.detailed.set()
 
     def _take_look(self, glance: Glance, found: Mapping[str, Any], more: Mapping[str, float]) -> None:
-        """What no topic keeps: how far behind the trainer is, predictions a second, and what `more` there is."""
+        """Adds a point of what no topic keeps: the trainer's lag, predictions per second, and what is in `more`."""
         if glance.newest is not None:
             self.manifest = glance.newest.manifest
         figures = {f"lag.{partition}": float(lag) for partition, lag in enumerate(found.get("lags") or [])}

@@ -1,4 +1,5 @@
-"""Who may ask: the page's own address alone, from the page itself, and elsewhere than on this machine with a token.
+"""A guard for requests. They must use the page's own address and come from the page itself. Pages that are reachable
+from other machines also need a token.
 
 A page of another site could else read this one through the visitor's browser, by a name that leads here (DNS
 rebinding), or over a WebSocket, which browsers let every site open.

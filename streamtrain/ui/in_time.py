@@ -37,7 +37,7 @@ def opened(url: str, within_s: float) -> Any:
 
 
 class _InTime(io.RawIOBase):
-    """What comes over a socket until then."""
+    """A stream of the bytes from a socket until a deadline. Reads after that raise TimeoutError."""
 
     def __init__(self, sock: Any, raw: io.RawIOBase, until_s: float, within_s: float) -> None:
         self._sock, self._raw, self._until_s, self._within_s = sock, raw, until_s, within_s

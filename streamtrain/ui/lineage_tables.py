@@ -22,7 +22,7 @@ def when(at_ms: int) -> str:
 
 
 def facts(traced: Traced) -> html.Html:
-    """What the snapshot is."""
+    """Returns a table of facts about the snapshot."""
     manifest = traced.located.manifest if traced.located is not None else None
     told = _of_manifest(manifest) if manifest is not None else _of_log(traced.log)
     digest = "" if traced.digest is None else traced.digest.hex()
@@ -51,7 +51,7 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, object]]:
 
 
 def _of_log(log: RoundLog | None) -> Iterator[tuple[str, object]]:
-    """Of a snapshot that the topic keeps no more."""
+    """Yields the facts of a snapshot that the topic no longer keeps."""
     if log is not None:
         yield "made", when(log.created_ms)
         yield "lineage", html.tag("code", log.lineage)

@@ -1,4 +1,4 @@
-"""What happened to a job, as marks on its time line: runs and how they ended, deaths, rejected batches, gaps."""
+"""The marks on a job's time line: runs and how they ended, deaths, rejected batches, gaps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mark:
 
 
 def of_log(log: RoundLog, before: RoundLog | None, rows: int) -> Iterator[Mark]:
-    """What a publication tells, behind the one `before` it."""
+    """Yields the marks of a publication. `before` is the publication before it."""
     if before is not None and before.lineage != log.lineage:
         yield Mark(log.created_ms, rows, "fresh start", f"version {log.version} begins a lineage of its own")
     same_run = before is not None and before.run == log.run
@@ -55,7 +55,7 @@ def of_control(control: Control) -> Iterator[Mark]:
 
 
 def of_manifest(manifest: Manifest) -> Iterator[Mark]:
-    """What a snapshot was made from, where that is not just the one before it."""
+    """Yields marks for a snapshot that does not simply continue the one before: restored, imported, gaps."""
     rows = manifest.rows_seen
     if manifest.restored is not None:
         text = f"version {manifest.version} goes on from the parameters of version {manifest.restored.version}"

@@ -1,4 +1,4 @@
-"""What the pages know of a process's /metrics: names, and what the text says by job."""
+"""A reader of a process's /metrics for the pages: the metric names, and a parser that groups values by job."""
 
 from __future__ import annotations
 

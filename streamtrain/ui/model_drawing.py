@@ -1,4 +1,4 @@
-"""What the charts of a model's page are drawn from, as plain data: lines of each block over versions, histograms."""
+"""The plain data of the charts on a model's page: lines of each block over versions, and histograms."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHARTS = {
 
 
 def block_names(found: Examined | None, first: int) -> list[str]:
-    """Of the blocks that are drawn: from the one of number `first` on."""
+    """Returns the names of the blocks that are drawn, from block number `first` on."""
     return [] if found is None else list(found.blocks)[first : first + BLOCKS]
 
 

@@ -15,7 +15,7 @@ _OF_TABLES = ("table", "rows x width", "touched", "changed", *(f"row norm, {shar
 
 
 def tables(snapshots: Snapshots, found: Examined, against: int | None, first: int) -> list[html.Html]:
-    """Of the blocks that are drawn; changes are from `against`, without it from the version looked into before."""
+    """Returns tables of the drawn blocks. Changes are from `against`; without it, from the version examined before."""
     beside = None if against is None else snapshots.of(against)
     other = before(snapshots, found) if against is None else beside
     changes: Mapping[str, Change] = {}

@@ -1,4 +1,7 @@
-"""What is drawn of one job over time: publications, and looks at what no topic keeps. Bounded in memory."""
+"""The points that are drawn for one job over time: publications, and samples of what no topic keeps.
+
+Bounded in memory.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class Points:
             self.sampled = False
 
     def after(self, number: int) -> list[Point]:
-        """Those with a higher number; all of them where the series was drawn before it was put in front of."""
+        """Returns the points with a higher number. Returns all points if older ones were put in front since."""
         with self._lock:
             if self._points and number < self._points[0].number:
                 return list(self._points)

@@ -1,6 +1,6 @@
-"""What a job's records are like at both ends of what its topic keeps: ROWS rows at most at each, decoded here.
+"""A sample of a job's records at both ends of what its topic keeps: at most ROWS rows at each end, decoded here.
 
-Also its newest dead letters. In threads of their own: a page asks again and again, and shows what there is.
+Also reads its newest dead letters. Threads of their own do the reading: a page polls and shows what there is.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Sample:
 
 
 class Sampling:
-    """Of a job that is followed; reads alone."""
+    """Samples the data of a followed job; it only reads."""
 
     stays = False
 
@@ -89,7 +89,7 @@ class Sampling:
         self._asked: dict[str, Future[Any]] = {}
 
     def close(self) -> None:
-        """Who is still reading is left behind."""
+        """Leaves running reads behind; it does not wait for them."""
 
     def sample(self) -> Future[Sample]:
         return self._ask("sample", lambda: sampled(self._job(), self._following))
@@ -102,7 +102,7 @@ class Sampling:
         return self._ask(f"letter {place}", lambda: letter_at(self._job(), place))
 
     def renew(self) -> None:
-        """What has been read is read again when it is asked for."""
+        """Forgets finished reads, so that the next request reads again."""
         self._asked = {name: found for name, found in self._asked.items() if not found.done()}
 
     def _ask(self, name: str, call: Callable[[], T]) -> Future[T]:
@@ -210,7 +210,10 @@ def _texts(job: Job) -> list[str]:
 
 
 def _limits(job: Job, following: Following) -> tuple[Limits, int | None]:
-    """What the newest snapshot clips, as the op that standardises has it."""
+    """Returns the limits at which the newest snapshot clips columns, as its standardizing op has them, and its version.
+
+    Returns no limits and None if there is no usable snapshot.
+    """
     with following.snapshots as topic:
         newest = topic.newest_manifest()
         if newest is None or newest.manifest.untrained or newest.manifest.model.size > MODEL_BYTES:

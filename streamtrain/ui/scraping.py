@@ -31,7 +31,7 @@ class Given(NamedTuple):
 
 
 def given(text: str) -> Given:
-    """Of [JOB=]URL. Raises UserMistake for what is none."""
+    """Parses [JOB=]URL. Raises UserMistake if the text is not one."""
     before, _, after = text.partition("=")
     job, url = (before, after) if after and "/" not in before and ":" not in before else ("", text)
     url = url if "://" in url else f"http://{url}"
@@ -46,7 +46,7 @@ def given(text: str) -> Given:
 
 
 class Scraping:
-    """Of all addresses, until close(). `system_of`: a job's, None where there is no such job."""
+    """Scrapes all addresses until close(). `system_of` returns a job's System, or None if there is no such job."""
 
     def __init__(self, addresses: Sequence[Given], system_of: Callable[[str], System | None]) -> None:
         self.addresses = [Address(each, system_of) for each in dict.fromkeys(addresses)]
@@ -60,7 +60,7 @@ class Scraping:
             each.watched()
 
     def strangers(self, job: str) -> list[Address]:
-        """Those that may be of the job and have not told of it: what they say in the place of it."""
+        """Returns the addresses that may be of the job but have not reported it. They show what they report instead."""
         return [each for each in self.addresses if each.given.job in ("", job) and job not in each.jobs]
 
 

@@ -1,4 +1,4 @@
-"""What a visitor asked for."""
+"""The selection that a visitor made, as the address has it."""
 
 from __future__ import annotations
 

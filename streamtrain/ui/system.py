@@ -1,6 +1,6 @@
-"""What the processes of one job tell of themselves, by the addresses of their metrics: who lives, what it takes.
+"""The self-reports of one job's processes, by the addresses of their metrics: which are alive, what they use.
 
-No topic tells it: it begins with the page's process, and only where an address is given.
+No topic has these data. They start with the page's process, and only if an address is given.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CPU, _PSS = "cpu.", "pss."  # figures by process
 
 @dataclass(frozen=True)
 class Told:
-    """What one address told last. `error`: why it does not any more, since `lost_s` (monotonic)."""
+    """The last report of one address. `error`: why it no longer answers, since `lost_s` (monotonic)."""
 
     url: str
     at_s: float = 0.0  # monotonic; 0: it has told nothing yet
@@ -48,7 +48,7 @@ class Told:
 
 
 class System:
-    """Of one job. Any thread."""
+    """The processes of one job. Any thread may use it."""
 
     def __init__(self) -> None:
         self.points = Points()
@@ -84,8 +84,10 @@ class System:
             self._told[url] = replace(before, error=error, lost_s=before.lost_s or time.monotonic())
 
     def state(self, age_s: float) -> str:
-        """What only the processes know: "dead" where no trainer answers any more and none has published since, "idle"
-        where one has learned all there is; else "". `age_s`: of the newest snapshot."""
+        """Returns a state that only the processes know: "dead", "idle" or "". `age_s` is the newest snapshot's age.
+
+        "dead": no trainer answers any more, and none has published since. "idle": one has learned all there is.
+        """
         trainers = [each for each in self.told if each.role == "trainer"]
         trainers = trainers or [each for each in self.told if each.role == "unknown"]
         now_s = time.monotonic()
@@ -115,7 +117,7 @@ def _cores(before: Told, values: Values, now_s: float) -> dict[str, float]:
 
 
 def _transaction(before: Told, values: Values) -> float | None:
-    """What a publication's transaction took since the answer before; None where there was none."""
+    """Returns the mean seconds of a publication's transaction since the answer before; None if there was none."""
     count, total = one(values, metrics.TRANSACTIONS), one(values, metrics.TRANSACTIONS_S)
     if count is None or total is None:
         return None

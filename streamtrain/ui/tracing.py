@@ -1,6 +1,6 @@
-"""Where snapshots of a job come from: manifest, round log, run and the lineage's beginning, read from the topics.
+"""Traces the source of a job's snapshots: manifest, round log, run and the lineage's start, read from the topics.
 
-In threads of their own, and kept for as many as were asked for last.
+Threads of their own read them. The results of the newest requests are kept.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ class Named(NamedTuple):
 
 
 def named(text: str) -> Named | None:
-    """Of headers as they are pasted: a line each, JSON, name=value, what `streamtrain read` shows; None of others."""
+    """Returns the snapshot that pasted headers name, or None if they name none.
+
+    The headers may be one per line, JSON, name=value, or the output of `streamtrain read`.
+    """
     version, digest = _VERSION.search(text), _DIGEST.search(text)
     return None if version is None else Named(int(version[1]), None if digest is None else digest[1])
 
 
 class Begin(NamedTuple):
-    """Where the round logs of a lineage begin that are left: with which version and round, at which place of each
-    partition, as far as that was looked for."""
+    """The start of the round logs that are left of a lineage: their first version and round, and the first position
+    in each partition, as far as the search went."""
 
     version: int
     round: int
@@ -53,7 +56,7 @@ class Begin(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """What the topics still tell of one version."""
+    """The facts that the topics still have about one version."""
 
     version: int
     digest: bytes | None  # None where nothing tells it
@@ -64,7 +67,7 @@ class Traced:
 
 
 class Tracing:
-    """Of a job that is followed."""
+    """Traces the snapshots of a followed job."""
 
     stays = False
 
@@ -73,10 +76,10 @@ class Tracing:
         self._asked: OrderedDict[int, Future[Traced]] = OrderedDict()
 
     def close(self) -> None:
-        """Who is still reading is left behind."""
+        """Leaves running reads behind; it does not wait for them."""
 
     def of(self, version: int) -> Future[Traced]:
-        """What is found, or why not; one that failed is asked for again at the next call."""
+        """Returns the future of a trace, or of its error. After a failure, the next call tries again."""
         known = self._asked.get(version)
         if known is None or (known.done() and known.exception() is not None):
             known = in_background(self._trace, version, name=f"ui-trace-{self._following.name}")

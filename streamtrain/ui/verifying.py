@@ -30,7 +30,7 @@ class Verified:
 
 
 class Verifying:
-    """Of a job that is followed. It reads alone."""
+    """Verifies a followed job. It only reads."""
 
     _one = threading.Lock()
 

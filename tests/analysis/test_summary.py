@@ -1,4 +1,4 @@
-"""What is said of columns of every kind, and sketches against what NumPy counts, within the errors they state."""
+"""Tests of summaries of every kind of column, and of sketches against NumPy's counts, within their stated errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What lies where: the tree, native folders that include one another in one order, `_native.pyi` that names what is
-built, and imports that say nothing."""
+"""Tests of the tree: what lies where, and native folders that include one another in one order.
+
+Also: `_native.pyi` names what is built, and imports start nothing.
+"""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_three_nodes_answer_with_one_of_them_killed(private_kafka):
 
 @pytest.fixture
 def kafka_folder(tmp_path, monkeypatch) -> Path:
-    """Of a Maven repository that holds Kafka's jars and no archive: the folder of Kafka's own jar."""
+    """Returns the folder of Kafka's own jar in a Maven repository with Kafka's jars and no archive."""
     for coordinate, jar in zip(JAR_LIST.read_text().split(), find_distribution().jars, strict=True):
         copy = tmp_path / "m2" / jar_path(coordinate)
         copy.parent.mkdir(parents=True)

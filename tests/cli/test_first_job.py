@@ -1,4 +1,6 @@
-"""What `init` makes of a column, over drawn samples: each kind of mistake of a first job, and what must not change."""
+"""Tests of the columns that `init` makes, over drawn samples: each kind of mistake of a first job, and what must not
+change.
+"""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_lists_of_any_length(same: Any, tags: pa.Array) -> None:
 
 @over("of", [pa.float64(), pa.float32(), pa.float16(), pa.int32()], ids=str)
 def test_a_vector_may_come_as_a_list_of_any_length(same: Any, of: pa.DataType) -> None:
-    """Of which only those of another length, or with a missing number, are none."""
+    """Rejects only lists of another length, or with a missing number."""
     lists = [[1, 2], None, [3, 4], [5], [6, None], [7, 8, 9], []] * 4
     place = pa.array(lists, pa.list_(pa.float64())).cast(pa.list_(of))
     found = same(LISTS, "arrow", stream(pa.record_batch({"place": place, "tags": TAGS[:28], "late": [0, 1] * 14})), 64)

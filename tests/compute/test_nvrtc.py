@@ -34,7 +34,7 @@ def test_each_header_stands_alone(nvrtc: Any, op: Op) -> None:
 
 @over("arch", ["sm_80", "sm_90"])
 def test_chains_compile(nvrtc: Any, arch: str) -> None:
-    """Of each elementwise op behind another, and of all of them."""
+    """Compiles a chain of the first two elementwise ops, and a chain of all of them."""
     rows = PerRow(8)
     found = [(op.name, op.types[0]) for op in DEVICE_OPS
              if is_elementwise(Call(op.name, op.types[0], (rows, *[None] * (len(op.args) - 1))))]  # fmt: skip

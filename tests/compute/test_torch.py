@@ -144,7 +144,7 @@ def test_running_moments_that_are_not_finite_are_told(rows: int) -> None:
 
 
 def test_a_module_says_from_how_many_rows_its_batches_have_moments() -> None:
-    """What it cannot be trained on by its own moments, and moments that it keeps fixed, are found by trying it."""
+    """Finds by trial whether a module needs a batch's own mean and variance, or keeps fixed ones."""
 
     def told(module: Any) -> int:
         return described(TorchModule.of(module), Inputs(3, 1, {}), "f32").least_rows

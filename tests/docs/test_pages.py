@@ -1,4 +1,4 @@
-"""What README and the pages say runs, exists and is in them."""
+"""Tests of README and the pages: what they say runs, exists and is in them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def spans(page: Path) -> list[str]:
-    """What stands in single backquotes in its prose and tables."""
+    """Returns the texts in single backquotes in a page's prose and tables."""
     prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     found: list[str] = re.findall(r"`([^`\n]+)`", prose)
     return found
@@ -352,7 +352,7 @@ def test_links_between_pages_hold_on_the_site(site: Path, path: str) -> None:
 
 
 def named_as_on_github(page: Path) -> set[str]:
-    """What a heading is called in a link."""
+    """Returns the names by which links refer to a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

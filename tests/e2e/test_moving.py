@@ -125,7 +125,7 @@ def test_into_another_job_the_same_bits_and_answers_then_trained_on(
 
 
 def test_a_fit_goes_live(other: LiveJob, tmp_path: Path) -> None:
-    """What Fitted.save has written, as a folder or its file; training begins where records.start does."""
+    """Imports what Fitted.save wrote, as a folder or its file; training begins where records.start does."""
     fitted = streamtrain.fit(other.job, list(rows(1500)))
     fitted.save(tmp_path / "model")
     other.produce(1000, seed=3)

@@ -56,7 +56,10 @@ def shares(stored: Stored) -> np.ndarray[Any, Any]:
 
 
 def check_forgeries(job: LiveJob, before: Stored, added: Stored) -> None:
-    """What begins with other numbers than those of the snapshot before it, or with other classes, is found."""
+    """Checks that a forged snapshot is found.
+
+    It begins with other numbers than those of the snapshot before it, or with other classes.
+    """
     with job.topic() as topic:
         located = {each.manifest.version: each for each in topic.list()}
     snapshots = Snapshots(tuple(located.values()), frozenset(located), lambda wanted: before)

@@ -79,7 +79,7 @@ def written(folder: Path) -> dict[str, Path]:
 def decoded(
     job: Job, paths: list[str], size: Size | None = None, form: str | None = None, errors: Any = "raise"
 ) -> Rows:
-    """What the model would be given of files."""
+    """Returns the rows that the model would get from files."""
     plan = job.plan()
     blocks = read_blocks(paths, Wanted(job.schema), size or Size(4_096), form)
     return plan.joined(plan.batches((record for block in blocks for record in plan.records(block)), bare=True), errors)

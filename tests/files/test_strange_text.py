@@ -113,7 +113,7 @@ def test_excels_first_line_names_the_delimiter(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_commas_stay_delimiters_where_others_are_in_texts(tmp_path: Path, seed: int) -> None:
-    """What must not change: files of one column, and of commas with semicolons and bars in cells."""
+    """Checks what must not change: files of one column, and comma files with semicolons and bars in cells."""
     drawn, path = random.Random(seed), tmp_path / "x.csv"
     words = ["a;b", "c|d", "e", "f;g;h", "i|", ";"]
     rows = [{"one": drawn.choice(words), "two": drawn.choice(words), "y": "1"} for _ in range(40)]

@@ -1,4 +1,4 @@
-"""What tests of `fit` share: a job and its rows, what may be left behind, and deaths of workers."""
+"""The common part of the tests of `fit`: a job and its rows, what may be left behind, and deaths of workers."""
 
 from __future__ import annotations
 

@@ -556,7 +556,7 @@ sys.stdout.buffer.write(pickle.dumps((fitted, fitted.predict(rows))))
 
 
 def test_it_is_pickled_and_copied(tmp_path: Path) -> None:
-    """What comes out of another process is the same to the bit: model, trainer state, history, rejected rows."""
+    """Compares what comes out of another process to the bit: model, trainer state, history, rejected rows."""
     rows = [*dicts(columns(1500)), {**dicts(columns(1))[0], "a": math.inf}]
     fitted = streamtrain.fit(TABLES, rows, max_rejected=0.5)
     given = pickle.dumps((fitted, columns(300, seed=5)))

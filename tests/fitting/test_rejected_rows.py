@@ -67,7 +67,7 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_programs() -> Iterator[tuple[str, Any]]:
-    """What holds the rows, and they."""
+    """Yields the rows in each container that a program may pass, after the container's name."""
     pandas = pytest.importorskip("pandas")
     for name, cell in {**CELLS, **OBJECTS}.items():
         rows = with_bad(cell)

@@ -107,7 +107,7 @@ def produced(path: Path, given: list[dict[str, Any]]) -> None:
 
 
 def direct(path: Path) -> Rows:
-    """What the topic holds, partition by partition, by the job's own plan."""
+    """Returns the rows of the topic, partition by partition, by the job's own plan."""
     job = Job.load(path)
     topic = str(job.topic("records").name)
     spans = Admin(job.kafka.bootstrap).spans(topic)
@@ -152,7 +152,7 @@ def test_rows_read_are_those_of_a_direct_read(kafka: Any, tmp_path: Path, spark:
 
 
 def streamed(spark: SparkSession, source: Path, to: Path, checkpoint: Path) -> None:
-    """What there is, to the other job's topic; returns when it is written."""
+    """Streams all rows to the other job's topic; returns when they are written."""
     frame = spark.readStream.format("streamtrain").option("job", str(source)).option("offsets_per_trigger", "12").load()
     out = frame.select("x", "y").writeStream.format("streamtrain").option("job", str(to)).option("pack", "16")
     query = out.option("checkpointLocation", str(checkpoint)).start()

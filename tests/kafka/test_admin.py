@@ -1,5 +1,4 @@
-"""What is asked of Kafka's topics and groups, and what is done about each of its errors; the settings of every
-client."""
+"""Tests of requests about Kafka's topics and groups, of the reaction to each error, and of every client's settings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Who is not let in, or lacks a right, reads why and ends; `streamtrain acl`: with exactly the rights it prints each
-role does its work on a Kafka that asks who one is, and without one of them it does not."""
+"""Tests of access: a client that is not let in, or lacks a right, reads why and ends.
+
+With exactly the rights that `streamtrain acl` prints, each role does its work on a Kafka that authenticates clients.
+Without one of them it does not.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +184,10 @@ def ask(bench: Bench, key: str) -> None:
 
 
 def end_of_predictor(bench: Bench, settings: Settings, delivery: str, change: Callable[[], None] | None) -> Exception:
-    """What ends a predictor with these settings, which is asked on and on; `change` follows its first answer."""
+    """Returns the error that ends a predictor with these settings, while requests go on.
+
+    `change` follows the predictor's first answer.
+    """
     config = bench.config(delivery)
     config.kafka_consumer.update(settings)
     config = predictor.Config(**{**vars(config), "kafka_producer": settings})

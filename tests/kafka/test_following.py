@@ -142,7 +142,7 @@ def test_who_starts_on_a_refused_snapshot_waits_or_ends(bench: Bench, publisher:
 def test_versions_that_wait_together_are_judged_before_they_pass_over_others(
     topic: SnapshotTopic, publisher: Publisher, versions: tuple[int, ...]
 ) -> None:
-    """What is made of 7 ends in a ValueError."""
+    """Uses a `prepare` that raises a ValueError for version 7."""
 
     def seven_is_bad(stored: Stored) -> Stored:
         if stored.manifest.version == 7:

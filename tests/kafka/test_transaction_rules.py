@@ -137,7 +137,7 @@ def test_what_follows_from_an_outcome(flags: tuple[str, ...]) -> None:
 
 
 def run(program: str, library: Path, kafka: Any, topic: str, faults: str, *arguments: int) -> Any:
-    """What a program printed that ran on a librdkafka with those faults."""
+    """Runs a program on a librdkafka with those faults, and returns the JSON that it printed."""
     command = [sys.executable, "-c", program, str(library), kafka.bootstrap, topic, *map(str, arguments)]
     environment = {**os.environ, "FAULTS": faults}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=True)
@@ -145,7 +145,7 @@ def run(program: str, library: Path, kafka: Any, topic: str, faults: str, *argum
 
 
 def seen_in(kafka: Any, topic: str) -> bytes:
-    """What readers of committed messages see of the topic."""
+    """Returns the values that readers of committed messages see in the topic's first partition, joined."""
     with KafkaConsumer.open(Purpose.READ, {"bootstrap.servers": kafka.bootstrap}) as consumer:
         return b"".join(each.value or b"" for each in read(consumer, topic, 0, *consumer.bounds(topic, 0)))
 
@@ -434,7 +434,10 @@ class Forgetful(Lease):
 
 @pytest.mark.parametrize("forgotten", ["holder", "newest", ""])
 def test_a_run_leaves_whose_past_kafka_has_forgotten(kafka: Any, forgotten: str) -> None:
-    """Of two commits without an end, the first answered, the second not: what goes before cannot be gone on from."""
+    """Ends a run if Kafka has forgotten an answered commit and a later one gets no answer.
+
+    The run cannot continue from what came before.
+    """
     job = kafka.fresh_name("forgotten")
     admin = Admin(kafka.bootstrap)
     admin.ensure(job_topics(job))
@@ -479,7 +482,7 @@ def names(job: str) -> dict[str, str]:
 
 
 def visible(bootstrap: str, topic: str) -> dict[int, bytes | None]:
-    """What a reader of committed messages is shown of the topic's first partition, by offset."""
+    """Returns what a reader of committed messages sees of the topic's first partition, by offset."""
     settings = {
         "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
         "enable.partition.eof": True,

@@ -164,7 +164,7 @@ def told(op: Op, types: str, values: list[Any]) -> bytes:
 
 
 def arrays_of(values: list[Any], answer: memoryview) -> tuple[list[Any], memoryview]:
-    """Those that the driver wrote, in the place of the ones it was given, and what is behind them."""
+    """Returns the arrays that the driver wrote, instead of those that it got, and the rest of the answer."""
     found: list[Any] = []
     for each in values:
         size = STEP_BYTES if isinstance(each, _native.StepBlock) else each.nbytes if isinstance(each, np.ndarray) else 0

@@ -91,7 +91,7 @@ TOPIC = Positions("topic", (Position(7, 2), Position(9)))
 
 
 def begun(*at: int) -> tuple[Positions, Any]:
-    """Of files a and b, read so far; and the gaps."""
+    """Returns the positions of files a and b, read up to the rows `at`, and the gaps."""
     positions, gaps = origin("a", "b").begin()
     return Positions(positions.topic_id, tuple(Position(row) for row in at)), gaps
 

@@ -62,7 +62,7 @@ def copied(registry: Registry, name: str, folder: Path) -> Iterator[str]:
 
 
 def test_a_copy_is_an_entry(tmp_path: Path) -> None:
-    """Of every registry, each entry."""
+    """Checks a copy of each entry of every registry."""
     wrong = []
     for folder, registry in registries().items():
         for name in registry.names():
@@ -139,7 +139,10 @@ SMALL = {"columns": {"x": {}, "y": {"role": "label"}}, "train": {"batch_rows": 3
 
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
-    """Of an environment with a copy of the package in the place of the installed one; what it needs is shared."""
+    """Returns the interpreter of an environment with a copy of the package instead of the installed one.
+
+    The environment shares the dependencies.
+    """
     venv.create(tmp_path / "venv", symlinks=True)
     source = Path(streamtrain.__file__).parent
     shutil.copytree(source, tmp_path / "package" / "streamtrain", ignore=shutil.ignore_patterns("__pycache__"))

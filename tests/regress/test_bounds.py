@@ -187,7 +187,7 @@ def reading_s(fields: int) -> float:
 
 
 def verifying_s(entries: int) -> float:
-    """Of the control topic of a job that was started so often."""
+    """Returns the processor time in seconds to verify a job's control topic of `entries` starts and ends of runs."""
     written = []
     for number in range(1, entries // 2 + 1):
         run = Run(number, f"{number:032x}")

@@ -61,7 +61,7 @@ def trained_here(job: LiveJob, failpoints: str, stop_when_published: bool = Fals
 
 
 def test_a_run_whose_processes_are_killed(kafka: Any, tmp_path: Path) -> None:
-    """Of one that could not write why it ended, the run that followed tells."""
+    """Checks that the next run reports the end of a run that could not write why it ended."""
     job = LiveJob(kafka, tmp_path)
     job.produce(500)
     running = job.start("train")
@@ -207,7 +207,7 @@ def test_silence_is_counted_in_looks_from_the_first_beat() -> None:
     """A process that was stopped itself does not take its own sleep for the coordinator's silence."""
 
     def looks(silence: _native.Silence, beat_s: int, from_s: int, to_s: int) -> bool:
-        """Whether the last of the looks, ten a second, finds silence."""
+        """Returns True if the last of the looks, ten a second, finds silence."""
         tenths = range(from_s * 10, to_s * 10)
         return [silence.lasts(beat_s * SECOND, at * SECOND // 10) for at in tenths][-1]
 

@@ -183,7 +183,7 @@ with RecordWriter(sys.argv[1]) as writer, LiveModel(sys.argv[2], sys.argv[3]) as
 
 
 def no_more_files(process: int) -> tuple[int, int]:
-    """What is open stays open; returns the limits there were."""
+    """Stops a process from opening more files; open ones stay open. Returns the limits there were."""
     before = resource.prlimit(process, resource.RLIMIT_NOFILE)
     resource.prlimit(process, resource.RLIMIT_NOFILE, (3, before[1]))
     return before

@@ -118,7 +118,7 @@ def test_with_one_of_our_objects_open(kafka: Any, tmp_path: Path, name: str) -> 
 
 @pytest.mark.parametrize("name", IN_NATIVE_CODE)
 def test_with_a_thread_in_native_code(name: str) -> None:
-    """Where in that code the end finds the thread is chance, so that several programs end at once."""
+    """Ends several programs at once: where in that code the end finds the thread is chance."""
     with ThreadPoolExecutor(8) as pool:
         for done in pool.map(ended, [IN_NATIVE_CODE[name] + LOOP] * 16):
             assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["1"], "")

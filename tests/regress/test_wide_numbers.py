@@ -96,7 +96,7 @@ def test_numbers_are_too_large_in_every_format(name: str, column: Any) -> None:
 
 
 def test_what_stands_in_for_a_cell_is_a_double_too() -> None:
-    """Of columns of float32 as well, which are transposed together."""
+    """Checks columns of float32 as well, which are transposed together."""
     columns = {"x": {"standardize": True, "missing": FROM + 7}, "y": Y}
     schema = Schema.from_columns(columns, LOSS)
     x = np.ma.MaskedArray(np.zeros(COUNT, np.float32), np.arange(COUNT) % 2)

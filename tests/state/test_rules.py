@@ -92,12 +92,12 @@ class BlockRounds:
         return self.mean()
 
     def mean(self) -> dict[str, Array]:
-        """What is published of the newest mean."""
+        """Returns the published part of the newest mean, by block."""
         buffer, _ = self.ring.pin_newest()
         return views(self.published, view(self.arena.mean_address(buffer), self.published.state_bytes).copy())
 
     def begun(self, name: str, worker: int) -> Array:
-        """What a worker's vector has of a block at the start of the next round, by the newest mean."""
+        """Returns a worker's vector for a block at the start of the next round, by the newest mean."""
         mean, shape = self.mean(), self.workers[worker].state[name].shape
         if name in self.workers[worker].base:
             return np.zeros(shape, self.workers[worker].base[name].dtype)

@@ -214,8 +214,9 @@ def publish_all(
     versions: range, keep: int, archived: tuple[int, ...] = (), archive_keep: int | None = None,
     best: Mapping[int, int | None] | None = None,
 ) -> tuple[Kept, ...]:  # fmt: skip
-    """What is kept when one version after the other is published, which is what a compacted topic would hold. `best`:
-    which is the best from a version on. The last keeps two at most.
+    """Publishes one version after the other and returns what is kept, which is what a compacted topic would hold.
+
+    `best`: which is the best from a version on. A last publication, which keeps two at most, is only checked.
     """
     now: int | None = None
     topic: dict[bytes | None, object] = {}

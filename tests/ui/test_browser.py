@@ -43,7 +43,7 @@ def no_errors(browser: Any) -> None:
 
 
 def refused_by_policy(browser: Any) -> list[str]:
-    """What the page's content security policy keeps from another server: directives, by name."""
+    """Returns the directives by which the page's content security policy blocks another server, sorted by name."""
     return sorted(browser.execute_async_script("""
         const seen = [], done = arguments[arguments.length - 1], other = "http://127.0.0.1:1/";
         document.addEventListener("securitypolicyviolation", (found) => {

@@ -68,7 +68,7 @@ def demo(
 
 
 def program() -> str:
-    """What to type for this very streamtrain: its name where the PATH finds it, else its path."""
+    """Returns what to type for this very streamtrain: its name if the PATH finds it, else its path."""
     here = Path(sys.argv[0])
     found = shutil.which("streamtrain")
     if here.name != "streamtrain" or (found is not None and Path(found).resolve() == here.resolve()):

@@ -1,4 +1,4 @@
-"""What a job's model is made of and what a step of it costs; nothing runs, and no Kafka is asked."""
+"""Parts of a job's model and the cost of a step. It runs nothing and asks no Kafka."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def serve(
 
 
 class _Command:
-    """What it says, and when it ends."""
+    """The running command: it reports, and knows when it ends."""
 
     def __init__(self, session: Session, config: Config, table: ServingTable) -> None:
         self._session, self._config, self._table = session, config, table

@@ -104,7 +104,7 @@ def _left_lines(count: int, first: list[str], filtered: int) -> list[str]:
 
 
 class Told:
-    """What became of the rows that are not in the output."""
+    """The count of the rows that are not in the output, and the reasons of the first ones."""
 
     def __init__(self, records: FileRecords) -> None:
         self._records = records

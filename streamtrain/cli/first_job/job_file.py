@@ -149,7 +149,7 @@ def _groups(found: Columns) -> str:
 
 
 def _has_tables(found: Columns) -> bool:
-    """Whether the network reads tables of categories beside numbers alone."""
+    """Returns whether the network reads tables of categories and otherwise only numbers."""
     if found.sparse or found.points or found.width > WIDE_INPUT:
         return False
     return any('kind = "category"' in each.settings for each in found.decisions)

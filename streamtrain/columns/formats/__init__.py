@@ -27,7 +27,7 @@ Format = str | Mapping[str, Any]  # its name, or {"name": …} with its options
 
 
 def options(name: str) -> Options:
-    """What a format takes beside its name."""
+    """Returns the options that a format takes beside its name."""
     return getattr(record_format(name), "OPTIONS", {})
 
 
@@ -42,12 +42,12 @@ def option_problems(name: str, given: Mapping[str, Any], what: str) -> Iterator[
 
 
 def needs_schema(name: str) -> bool:
-    """Whether its records cannot be read without their schema."""
+    """Returns True if the format's records cannot be read without their schema."""
     return getattr(record_format(name), "NEEDS_SCHEMA", False)
 
 
 def lacks_schema(format: Mapping[str, Any]) -> bool:
-    """Whether it is not known yet by what schema records are read: a registry has it."""
+    """Returns True if the format needs a schema and it is not known yet: a registry has it."""
     return needs_schema(str(format["name"])) and not format["schema"]
 
 

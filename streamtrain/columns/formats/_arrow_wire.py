@@ -90,7 +90,7 @@ class Table:
         return self.flat.raw[at : at + count]
 
     def numbers(self, number: int) -> list[tuple[int, int]]:
-        """Of structs of two i64."""
+        """Returns a vector of structs of two i64."""
         at, count = self.vector(number, 16)
         return [(self.flat.load("<q", at + 16 * i), self.flat.load("<q", at + 16 * i + 8)) for i in range(count)]
 
@@ -163,7 +163,7 @@ class Message:
 
 
 def messages(record: bytes) -> Iterator[Message]:
-    """Those of a stream. BrokenRecord for what is none."""
+    """Yields the messages of a stream. Raises BrokenRecord if the record is not one."""
     at = 0
     while at < len(record):
         if len(record) - at < 8 or record[at : at + 4] != CONTINUATION:

@@ -39,7 +39,7 @@ def mistakes(columns: Schema, rows: Rows) -> Iterator[tuple[str, str]]:
 
 
 def _branches(rows: Rows, given: Type) -> list[Type]:
-    """What a value may be but null."""
+    """Returns the types that a value may have, other than null."""
     found = rows.resolved(given)
     branches = found if isinstance(found, list) else [found]
     return [each for each in map(rows.resolved, branches) if kind_of(each) != "null"]
@@ -68,7 +68,7 @@ def _of_cell(rows: Rows, column: Column, given: Type) -> str:
 
 
 def problem(column: Column, given: Type) -> str:
-    """What of a type the column cannot take; "" where it can."""
+    """Returns what a type holds that the column cannot take; "" if the column can take it."""
     entry: Any = column.entry
     kind, logical = kind_of(given), logical_of(given)
     unit = entry.time_unit(column)

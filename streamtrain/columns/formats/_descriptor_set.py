@@ -23,7 +23,10 @@ _Values = defaultdict[int, list[Any]]
 
 
 def set_messages(data: bytes) -> dict[str, Any]:
-    """Of a set, whose last file is the one that protoc was called for. BrokenRecord where it is none."""
+    """Returns the messages and enums of a descriptor set. Its last file is the one that protoc was called for.
+
+    Raises BrokenRecord if the data is not a set.
+    """
     files = _read(data)[1]
     if not files or not all(isinstance(each, bytes) for each in files):
         raise BrokenRecord("no file in it")
@@ -32,7 +35,7 @@ def set_messages(data: bytes) -> dict[str, Any]:
 
 
 def file_messages(data: bytes) -> dict[str, Any]:
-    """Of one file."""
+    """Returns the messages and enums of one file."""
     return _file(data, is_own=True)
 
 
@@ -64,7 +67,7 @@ def _bytes(values: list[Any]) -> list[bytes]:
 
 
 def _presence(options: list[Any], feature: int, otherwise: int) -> int:
-    """Of editions: the field_presence that options say."""
+    """Returns the field_presence that the options of an edition set; `otherwise` if they set none."""
     for each in _bytes(options):
         for features in _bytes(_read(each)[feature]):
             otherwise = _number(_read(features)[1], otherwise)

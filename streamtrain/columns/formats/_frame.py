@@ -37,8 +37,10 @@ def frame_of(record: bytes, header: bytes | None) -> Frame:
 
 
 def datum_of(record: bytes, header: bytes | None, ask: Ask | None) -> tuple[bytes, str]:
-    """What a frame that is a name alone stands for: the datum, and its schema. BrokenRecord where it is none, or names
-    none."""
+    """Returns the datum and its schema, for a frame that holds only the schema's name.
+
+    Raises BrokenRecord if there is no such frame, or if it names no known schema.
+    """
     frame = frame_of(record, header)
     if frame.in_header and frame.behind:
         raise BrokenRecord("more behind the schema's name")

@@ -1,4 +1,4 @@
-"""What the cells of a packed column are, slowly; native/decode/packed_column.h has the wire."""
+"""A slow reader for the cells of a packed column. native/decode/packed_column.h describes the wire format."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class _Reader:
             self._refuse(repr(wanted))
 
     def _refuse(self, expected: str) -> NoReturn:
-        """What was read last is not `expected`."""
+        """Raises the error for a last token that is not `expected`."""
         if self._at > len(self._tokens):
             self._wrong(expected, "the end", self._tokens[-1][1] if self._tokens else 0)
         self._wrong(expected, *self._tokens[self._at - 1])
@@ -241,7 +241,7 @@ class _Reader:
         self.enums.append({"name": name, "values": values})
 
     def _options(self) -> list[str]:
-        """What stands in brackets, if it does, up to the statement's end."""
+        """Returns the tokens in brackets, if there are any, and reads up to the statement's end."""
         found = []
         if self._peek() == "[":
             self._next()
@@ -250,7 +250,7 @@ class _Reader:
         return found
 
     def _presence(self, options: list[str], otherwise: bool) -> bool:
-        """Whether options say that a field's presence is implicit, in a file of an edition."""
+        """Returns True if the options in an edition's file make presence implicit; `otherwise` if they do not say."""
         if self._syntax == "editions" and "features.field_presence" in options:
             return "IMPLICIT" in options[options.index("features.field_presence") :][:3]
         return otherwise

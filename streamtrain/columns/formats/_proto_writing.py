@@ -12,7 +12,10 @@ _FILES = {"Timestamp": "timestamp", "Duration": "duration", "Empty": "empty"}  #
 
 
 def proto_text(known: Messages) -> str:
-    """Of the file's own messages in their order; UserMistake where they are of types that other files define."""
+    """Returns the text of the file's own messages in their order.
+
+    Raises UserMistake if they use types that other files define.
+    """
     own = [message for message in known.by_name.values() if message.index is not None]
     other = next((each.name for each in known.by_name.values()
                   if each.index is None and not each.name.startswith(_KNOWN)), None)  # fmt: skip

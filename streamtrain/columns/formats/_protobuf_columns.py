@@ -54,7 +54,7 @@ def _at(known: Messages, row: Message, path: Path) -> Field | None:
 
 
 def problem(column: Column, field: Field) -> str:
-    """What of a field the column cannot take; "" where it can."""
+    """Returns what a field holds that the column cannot take; "" if the column can take it."""
     entry: Any = column.entry
     if entry.cells(column) == "list":
         if not field.repeated or field.type in WHOLE:

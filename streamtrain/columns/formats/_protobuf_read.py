@@ -29,7 +29,7 @@ class Reading:
         return Pairs([*state.pairs(), *state.lists()])
 
     def past_length(self, end: int) -> int:
-        """Where what comes now ends, by the length before it."""
+        """Returns where the next bytes end, by the length before them."""
         size = self.wire.varint(end)
         if size > end - self.wire.at:
             raise BrokenRecord(f"a length of {size}, {end - self.wire.at} bytes follow")
@@ -61,7 +61,7 @@ class Reading:
                 state.put(field, self._cell(field, wire, value))
 
     def _several(self, field: Field, wire: int, value: int | bytes) -> list[Any] | Unusable:
-        """What one occurrence holds: a value, or a packed run of them."""
+        """Returns the values of one occurrence of a field: one value, or a packed run of them."""
         if wire == field.wire:
             return [self._cell(field, wire, value)]
         if not isinstance(value, bytes) or wire != LENGTH:
@@ -85,7 +85,7 @@ class Reading:
 
 
 class _State:
-    """What of a message has come: where it comes in parts, of all of them."""
+    """The values of a message read so far. A message that comes in parts has the values of all of them."""
 
     def __init__(self, message: Message, known: Messages) -> None:
         self.message, self._known = message, known
@@ -97,7 +97,7 @@ class _State:
         return self._inner.setdefault(field.number, _State(self._known.by_name[field.of], self._known))
 
     def put(self, field: Field, value: Any) -> None:
-        """Of a oneof the last that came is there alone."""
+        """Adds the value of a field. Of the fields in a oneof, only the last to come is kept."""
         self._given.append((field.name, value))
         if isinstance(value, Unusable):
             self._inner.pop(field.number, None)

@@ -106,7 +106,7 @@ def _cells_of_lists(data: bytes, rows: int) -> int:
 
 
 def _buffers(kind: str, data: bytes, gone: Any, rows: int, more: int) -> Iterator[bytes]:
-    """Those of a packed column's cells as Arrow has them."""
+    """Yields the buffers of a packed column's cells in Arrow's layout."""
     if kind == "floats":
         yield from (b"", data)
     elif kind == "list":  # of texts
@@ -174,7 +174,7 @@ class _Buffers:
 
 
 class _Stream:
-    """What has been read: of each column its cells, or why it has none."""
+    """The columns read so far: the cells of each, or why it has none."""
 
     def __init__(self) -> None:
         self.fields: list[wire.Field] | None = None
@@ -240,7 +240,7 @@ class _Stream:
         self.rows += rows
 
     def _passed(self, field: wire.Field, buffers: _Buffers) -> list[tuple[int, int, list[bytes]]]:
-        """What there is of a field and all below it."""
+        """Returns the row counts, missing counts and buffers of a field and all fields below it."""
         found = [buffers.of(field, field.buffers)]
         for child in field.children if field.codes is None else ():
             found += self._passed(child, buffers)
@@ -336,7 +336,7 @@ def _texts(buffers: list[bytes], rows: int, large: bool) -> list[bytes]:
 
 
 def _lists(field: wire.Field, lists: tuple[int, int, list[bytes]], cells: list[Any], expected: int) -> list[Any]:
-    """Of any length. Those of cells without a type are empty."""
+    """Returns lists of any length. Lists of cells without a type are empty."""
     rows, missing, buffers = lists
     there = _present(rows, missing, buffers[0], expected)
     if field.children[0].type == wire.NULL or rows == 0:
@@ -369,7 +369,7 @@ def _floats(field: wire.Field, lists: tuple[int, int, list[bytes]], inside: tupl
 
 
 def _all_there(lists: list[bool], bits: bytes, size: int) -> bool:
-    """Whether of the lists that are there all numbers are."""
+    """Returns True if no list that is there has a missing number."""
     if len(bits) < (len(lists) * size + 7) // 8:
         return False
     places = [i for row, is_there in enumerate(lists) if is_there for i in range(row * size, (row + 1) * size)]

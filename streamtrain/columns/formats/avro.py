@@ -58,7 +58,7 @@ EXAMPLE_OPTIONS = {
 
 
 def problems(*, schema: str, frame: str, **others: Any) -> Iterator[Problem]:
-    """What of the settings does not go together."""
+    """Yields the problems of settings that do not go together."""
     if not schema and frame == "none":
         yield Problem("schema", SCHEMA.takes())
 
@@ -122,7 +122,7 @@ def schema_of(fields: Mapping[str, str]) -> str:
 
 
 def holds_many(schema: str, **others: Any) -> bool:
-    """Whether a record may hold many rows."""
+    """Returns True if a record may hold many rows."""
     return rows_of(schema).many
 
 

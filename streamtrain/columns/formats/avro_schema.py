@@ -123,7 +123,7 @@ def _gather_given(given: Any, namespace: str, found: dict[str, _Elsewhere], dept
 
 @lru_cache(64)
 def rows_of(text: str) -> Rows:
-    """Of what `canonical` gave."""
+    """Returns the Rows of a schema text that `canonical` returned."""
     top = json.loads(text)
     many = top["type"] == "array"
     named: dict[str, dict[str, Any]] = {}
@@ -177,7 +177,7 @@ class _Reader:
         return {"type": kind, **logical} if logical else kind
 
     def _is_known(self, given: dict[str, Any], namespace: str) -> bool:
-        """Whether this very definition, of another schema, has stood before: where a name of it came first."""
+        """Returns True if this exact definition, of another schema, was read before because a name of it came first."""
         name, space = given.get("name"), given.get("namespace", namespace)
         if not isinstance(name, str) or not isinstance(space, str):
             return False

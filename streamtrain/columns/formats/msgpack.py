@@ -114,7 +114,7 @@ def _is_nested(tag: int) -> bool:
 
 
 def _head(record: bytes, at: int) -> tuple[str, Any, int]:
-    """What stands at `at`, its value or size, and where its bytes or elements begin."""
+    """Returns the type at `at`, its value or size, and where its bytes or elements begin."""
     if at >= len(record):
         raise BrokenRecord("the end")
     tag = record[at]

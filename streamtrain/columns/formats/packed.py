@@ -120,7 +120,7 @@ def _binaries(name: str, values: Any) -> Made:
 
 
 def _floats(name: str, column: Column, values: Any) -> Made:
-    """Of each row as many numbers."""
+    """Returns a packed column of lists of numbers, all of the same length."""
     absent = np.array([cell is None for cell in values], bool)
     present = [cell for cell in values if cell is not None]
     try:
@@ -133,7 +133,7 @@ def _floats(name: str, column: Column, values: Any) -> Made:
 
 
 def _lists(name: str, column: Column, values: Any, hashing: tuple[int, int] | None) -> Made:
-    """Of each row its texts, any number of them, or their hashes. A missing one is none."""
+    """Returns a packed column of lists of any number of texts, or of their hashes. Missing texts are left out."""
     absent = np.array([cell is None for cell in values], bool)
     if not all(cell is None or isinstance(cell, list | tuple | np.ndarray) for cell in values):
         raise UserMistake(f"packed: {name}: expected lists, got others")

@@ -1,4 +1,4 @@
-"""What a format's slow parse gives: a record as plain values, as far as it can be read."""
+"""The result of a format's slow parser: a record as plain values, as far as it can be read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MISSING_ENTRY = object()  # a packed null
 
 
 def contains_unusable(value: Any) -> bool:
-    """Whether a value, or anything inside it, is Unusable."""
+    """Returns True if a value, or anything inside it, is Unusable."""
     if isinstance(value, Pairs):
         return any(contains_unusable(key) or contains_unusable(inner) for key, inner in value)
     if isinstance(value, list):

@@ -75,7 +75,7 @@ EXAMPLE_OPTIONS = {"schema": SCHEMA.reading(_EXAMPLE)}
 
 
 def problems(*, schema: str, frame: str, message: str = "", **others: Any) -> Iterator[Problem]:
-    """What of the settings does not go together."""
+    """Yields the problems of settings that do not go together."""
     if not schema:
         if frame == "none":
             yield Problem("schema", SCHEMA.takes())
@@ -124,7 +124,10 @@ def encode_rows(
 
 
 def frame_bytes(schema_id: int, message: Message) -> bytes:
-    """What a registry's serializers write before a message: 0, the id, and the message's place in the schema."""
+    """Returns the bytes that a registry's serializers write before a message.
+
+    They are 0, the id, and the message's place in the schema.
+    """
     index = message.index or (0,)
     places = b"\0" if index == (0,) else b"".join(varint(zigzag(each)) for each in (len(index), *index))
     return b"\0" + struct.pack(">I", schema_id) + places
@@ -160,7 +163,7 @@ def schema_of(fields: Mapping[str, str]) -> str:
 
 
 def holds_many(schema: str, message: str = "", **others: Any) -> bool:
-    """Whether a record may hold many rows."""
+    """Returns True if a record may hold many rows."""
     known = messages_of(schema)
     return known.row(known.named(message))[1] is not None
 

@@ -40,7 +40,7 @@ message Empty {}
 
 @dataclass(frozen=True)
 class Field:
-    """Of a message. `presence`: that it is not there can be told; one without is then 0, false or ""."""
+    """A field of a message. `presence`: readers see if it is missing; without it a missing one is 0, false or ""."""
 
     name: str
     number: int
@@ -100,7 +100,7 @@ class Messages:
 
 @lru_cache(64)
 def messages_of(text: str) -> Messages:
-    """Of what `canonical` gave."""
+    """Returns the messages of a schema text that `canonical` returned."""
     given = json.loads(text)
     made = {}
     for message in given["messages"]:
@@ -135,7 +135,10 @@ def canonical(text: str) -> str:
 
 
 def canonical_bytes(data: bytes) -> str:
-    """Of a file: a serialized FileDescriptorSet, as protoc --descriptor_set_out gives it, or text."""
+    """Returns the text of a schema file.
+
+    The file is text, or a serialized FileDescriptorSet, as protoc --descriptor_set_out writes it.
+    """
     if data[:1] == b"\n":
         try:
             return _dumped(set_messages(data))
@@ -148,7 +151,10 @@ def canonical_bytes(data: bytes) -> str:
 
 
 def canonical_files(files: list[str | bytes]) -> str:
-    """Of a file's text, or of its serialized FileDescriptorProto, with those it imports before it."""
+    """Returns the schema of a file, given as text or as its serialized FileDescriptorProto.
+
+    It comes last, after the files that it imports.
+    """
     known: dict[str, list[dict[str, Any]]] = {"messages": [], "enums": []}
     for file in files:
         given = text_messages(file, known) if isinstance(file, str) else _described(file)

@@ -28,7 +28,7 @@ class Features(list[Any]):
         self.namespaces: list[tuple[bytes, int]] = []
 
     def of(self, column: Column, others: frozenset[bytes]) -> list[Any]:
-        """Those that a column takes, beside columns of the namespaces `others`."""
+        """Returns the features that a column takes, beside columns of the namespaces `others`."""
         wanted = None if column.namespaces is None else {name.encode() for name in column.namespaces}
         found, start = [], 0
         for name, end in self.namespaces:

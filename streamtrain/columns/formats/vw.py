@@ -92,7 +92,7 @@ def _row(line: bytes, mask: int) -> Any:
 
 
 def _features(part: bytes, mask: int, features: list[Any]) -> bytes:
-    """Those of a namespace, added, up to one that cannot be read; its name."""
+    """Adds the features of a namespace, up to one that cannot be read, and returns the namespace's name."""
     space, seed, factor, at, nameless = b"", 0, np.float32(1), 0, 0
     if part and part[:1] not in (b" ", b"\t"):
         space, at = _next(_WORD, part, 0)

@@ -25,7 +25,7 @@ def kinds() -> dict[str, Kind[Any]]:
 
 @cache
 def features() -> dict[str, Kind[Any]]:
-    """Those a column to learn from can be of, the default first."""
+    """Returns the kinds that a feature column can have, the default first."""
     found = {name: kind for name, kind in kinds().items() if kind.role == FEATURE}
     return {DEFAULT: found[DEFAULT], **found}
 
@@ -37,5 +37,5 @@ def roles() -> dict[str, Kind[Any]]:
 
 
 def kind_of(column: Settings) -> Kind[Any]:
-    """What a column is."""
+    """Returns the kind of a column."""
     return features()[column.kind or DEFAULT] if column.role == FEATURE else roles()[column.role]

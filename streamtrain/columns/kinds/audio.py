@@ -36,7 +36,7 @@ class Features(BaseModel):
 
 
 class Options(Standardizable, Media):
-    """Of a clip."""
+    """The settings of an audio column."""
 
     rate: int | None = Field(
         None, ge=1, le=MOST_RATE, json_schema_extra=MISPLACED,
@@ -53,7 +53,7 @@ class Options(Standardizable, Media):
 
     @property
     def sound(self) -> SoundForm:
-        """What clips become."""
+        """Returns the SoundForm that clips become: samples, or energies if `features` is set."""
         rate, seconds = self.rate or 0, self.seconds or 0.0
         samples = round(rate * seconds)
         if self.features is False:

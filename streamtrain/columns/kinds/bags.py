@@ -18,7 +18,7 @@ MISPLACED: dict[str, Any] = {"misplaced": "only a column of lists, or a text, ha
 
 
 class Bagged(Settings):
-    """Of any such column."""
+    """The settings of any column whose cells hold several entries."""
 
     most: int | None = Field(
         None, ge=1, le=MAX_ENTRIES, json_schema_extra=MISPLACED,
@@ -35,12 +35,12 @@ class Bagged(Settings):
 
     @property
     def most_entries(self) -> int:
-        """Of one row."""
+        """Returns the largest number of entries in one row."""
         return self.most or DEFAULT_MOST.get(self.kind or "", OTHER_MOST)
 
     @property
     def mean_entries(self) -> int:
-        """Of a row, that a slot has room for: it is full sooner where rows have more."""
+        """Returns the entries per row that a slot has room for. A slot is full sooner if its rows have more."""
         return min(self.most_entries, MEAN_ENTRIES.get(self.kind or "", OTHER_MEAN))
 
 
@@ -52,7 +52,7 @@ def bag_problems(column: Bagged, is_bag: bool) -> Iterator[str]:
 
 
 def block_name(name: str, part: str = "list") -> str:
-    """Of the ragged block of a column, whose name may be longer than a block's."""
+    """Returns the name of a column's ragged block. It has a fixed length: a column name may be too long for a block."""
     return f"{part}:{_native.murmur3(name.encode(), 0, 64):016x}"
 
 
@@ -62,7 +62,7 @@ def ragged_block(name: str, dtype: str, column: Bagged, part: str = "list") -> B
 
 
 def bag(name: str, column: Any, embed: int, pool: str, scales: str = "") -> dict[str, Any]:
-    """What the engine needs to know of it. `scales`: the block of what each entry is multiplied by."""
+    """Returns what the engine needs to know about a column. `scales` names the block of factors, one for each entry."""
     block = ragged_block(name, "i32", column)
     sizes = {"buckets": column.buckets, "embed": embed, "width": block.width, "most": block.least}
     return {"name": name, "block": block.name, **sizes, "pool": pool, "scales": scales}

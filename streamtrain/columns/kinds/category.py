@@ -26,7 +26,7 @@ MISPLACED = {"misplaced": "only a category, a text or a sparse column has one"}
 
 
 class Hashed(Bagged):
-    """Of columns whose cells become buckets."""
+    """The settings of columns whose cells become buckets."""
 
     buckets: int | None = Field(
         None,
@@ -56,7 +56,7 @@ class Given(BaseModel):
 
 
 class Options(Hashed, Parsed):
-    """Of a category."""
+    """The settings of a category column."""
 
     vocabulary: Given | None = Field(
         None,
@@ -152,7 +152,7 @@ class Category(Kind[Options]):
         return self._of_hash(name, column, each) if hashed else self.meaning(name, column, loss, each)
 
     def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        """Of a list one of the value; of the empty text none."""
+        """Returns the stand-in's bucket or hash. For a list, it is the only entry; an empty text gives no entry."""
         alone = self.stand_in(column, loss)
         found = self._of_text(name, column, alone)
         return found if not column.list else [[found] if alone else []]
@@ -188,7 +188,7 @@ class Category(Kind[Options]):
 
 
 def _alone(columns: Named[Options]) -> Named[Options]:
-    """Those of which a cell is one bucket."""
+    """Returns the columns whose cell is one bucket: no list and no vocabulary."""
     return [(name, column) for name, column in columns if not column.list and column.vocabulary is None]
 
 
@@ -205,7 +205,7 @@ def _vocabulary_problems(column: Options) -> Iterator[str]:
 
 
 def _put(column: Options, found: int) -> int:
-    """What of a hash lies in the slot: its bucket, or itself as an int64."""
+    """Returns what the slot stores for a hash: its bucket, or with a vocabulary the hash itself as an int64."""
     if column.vocabulary is not None:
         return found - (1 << 64) if found >> 63 else found
     assert column.buckets is not None
@@ -213,7 +213,7 @@ def _put(column: Options, found: int) -> int:
 
 
 def hash_seed(name: str) -> int:
-    """Of the texts of the column `name`, so that no two columns have the same collisions."""
+    """Returns the seed for hashing the texts of column `name`. Each column has its own, so collisions differ."""
     return _native.murmur3(name.encode(), 0)
 
 

@@ -23,7 +23,7 @@ MOST_BYTE = 255
 
 
 class Options(Sized, Media):
-    """Of a picture."""
+    """The settings of an image column."""
 
     channels: Literal[1, 3] = Field(
         3, description="image: colours of a point: red, green and blue, or grey alone", json_schema_extra=MISPLACED

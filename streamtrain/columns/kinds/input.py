@@ -1,4 +1,4 @@
-"""What transforms read and the model does not: a number, a text or a time, as `kind` says; in no block."""
+"""A column that transforms read and the model does not: a number, a text or a time, set by `kind`. In no block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of column is: the settings every column has, and the questions every kind answers."""
+"""The base of all column kinds: the settings that every column has, and the methods that every kind implements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECOND = np.timedelta64(1, "s")
 
 
 class Settings(BaseModel):
-    """What any column may say. A kind's own settings are added by its file."""
+    """The settings that any column may have. The file of a kind adds its own."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
@@ -43,7 +43,7 @@ class Settings(BaseModel):
 
     @property
     def has_stand_in(self) -> bool:
-        """Whether `missing` is a value."""
+        """Returns True if `missing` is a value."""
         return not isinstance(self.missing, str) or self.missing not in (DEAD_LETTER, SKIP, KEEP, SKIP_HEAD)
 
 
@@ -88,15 +88,15 @@ class Kind(Generic[S]):
     options: type[S]  # what its columns may say
 
     def problems(self, column: S) -> Iterator[str]:
-        """What is wrong with a column's settings, each problem beginning with its setting's name."""
+        """Yields what is wrong with a column's settings. Each problem starts with the name of its setting."""
         yield from ()
 
     def missing_problem(self, column: S) -> str | None:
-        """What is wrong with the value in `missing`, which is neither "dead_letter" nor "skip"."""
+        """Returns what is wrong with a `missing` that is neither "dead_letter" nor "skip", or None."""
         return number_problem(column.missing)
 
     def loss_problems(self, column: S, loss: str) -> Iterator[str]:
-        """What of a column does not go with the loss."""
+        """Yields what in a column's settings does not fit the loss."""
         yield from ()
 
     def blocks(self, columns: Named[S], loss: str) -> list[Block]:
@@ -104,15 +104,15 @@ class Kind(Generic[S]):
         return []
 
     def engine_inputs(self, columns: Named[S], loss: str) -> dict[str, Any]:
-        """What the engine needs to know of them, by the order in their block."""
+        """Returns what the engine needs to know about the columns, in the order of their block."""
         return {}
 
     def held(self, name: str, column: S) -> Held | None:
-        """What the model's plan makes of the cells of the column `name`, where it has state."""
+        """Returns the transform with state that the model applies to cells of column `name`, or None."""
         return None
 
     def cells(self, column: S) -> CellForm:
-        """What stands in a cell: a value, a list of any number of them, or such a list of pairs (a map too)."""
+        """Returns what a cell contains: a value, a list of values, or a list of pairs (or a map)."""
         return "value"
 
     def places(self, name: str, column: S) -> list[str]:
@@ -120,26 +120,26 @@ class Kind(Generic[S]):
         return [] if self.block is None else [self.block]
 
     def constants(self, columns: Named[S]) -> dict[str, float]:
-        """What lies in every row of blocks that no decoded column gives, by block: float32, one a row."""
+        """Returns the constants of blocks that no decoded column fills, by block: one float32 for every row."""
         return {}
 
     def native_options(self, column: S, loss: str) -> dict[str, Any]:
-        """What the native half is told beside the name and, as `missing_value`, the stand-in."""
+        """Returns the options of the native half, without the name and the stand-in (`missing_value`)."""
         return {}
 
     def require(self) -> None:
         """Raises UserMistake where a package that decodes its cells is not installed."""
 
     def stand_in(self, column: S, loss: str) -> str | float:
-        """What the native half writes for a missing cell, where `missing` is a value."""
+        """Returns what the native half writes for a missing cell, if `missing` is a value."""
         return float(column.missing)
 
     def written(self, column: S, loss: str, text: str) -> bool | int | float | str:
-        """What a text is in a format that has nothing but texts. Wrong where it is nothing to the kind."""
+        """Returns the cell that a text stands for in a text-only format. Raises Wrong if the kind cannot read it."""
         return text
 
     def meaning(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
-        """What a cell becomes in its block, slowly. Wrong where it does not fit."""
+        """Returns what a cell becomes in its block; the slow version. Raises Wrong if the cell does not fit."""
         raise NotImplementedError
 
     def meaning_of_list(self, name: str, column: S, loss: str, cell: list[Any]) -> list[Any]:
@@ -152,7 +152,7 @@ class Kind(Generic[S]):
         raise Wrong
 
     def meaning_of_missing(self, name: str, column: S, loss: str) -> Any:
-        """What a missing cell becomes there."""
+        """Returns what a missing cell becomes in its block."""
         return self.meaning(name, column, loss, self.stand_in(column, loss))
 
     def time_unit(self, column: S) -> tuple[int, int] | None:
@@ -160,7 +160,7 @@ class Kind(Generic[S]):
         return None
 
     def holds(self, column: S) -> str | None:
-        """What its cells are to transforms: a number, a text or a time; None: transforms do not read them."""
+        """Returns how transforms read its cells: "number", "text" or "time"; None if they do not."""
         return None
 
     def read(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
@@ -176,7 +176,7 @@ class Kind(Generic[S]):
     # cells on their way into records
 
     def is_text(self, column: S) -> bool:
-        """Whether a cell stands for its text, whatever its type is."""
+        """Returns True if a cell of any type stands for its text."""
         return False
 
     def is_float(self, column: S) -> bool:
@@ -185,7 +185,7 @@ class Kind(Generic[S]):
         return False
 
     def takes_text(self, column: S) -> bool:
-        """Whether a text fits it."""
+        """Returns True if a text fits the column."""
         return False
 
     def has_missing_words(self, column: S) -> bool:
@@ -193,11 +193,11 @@ class Kind(Generic[S]):
         return False
 
     def takes_bytes(self, column: S) -> bool:
-        """Whether bytes that are no text fit it."""
+        """Returns True if bytes that are not text fit the column."""
         return False
 
     def takes_names(self, column: S) -> bool:
-        """Whether an enum's value is its name, and not its number."""
+        """Returns True if the column takes an enum's name, not its number."""
         return self.is_text(column)
 
     def hashing(self, name: str, column: S) -> tuple[int, int] | None:
@@ -205,7 +205,7 @@ class Kind(Generic[S]):
         return None
 
     def is_numeric(self, column: S) -> bool:
-        """Whether a text in a file of rows, where all is text, stands for a number."""
+        """Returns True if a text stands for a number in a file of rows that holds only text."""
         return not self.takes_text(column)
 
     def plain(self, column: S, value: Any) -> Any:
@@ -227,7 +227,7 @@ def seconds(value: Any) -> float | None:
 
 
 def number_problem(value: Any, most: float = LARGEST) -> str | None:
-    """What is wrong with a number that stands in for a missing cell."""
+    """Returns what is wrong with a number that stands in for a missing cell, or None."""
     if isinstance(value, str):
         return f'expected "dead_letter", "skip" or a number, got {value!r}'
     if not abs(value) <= most:

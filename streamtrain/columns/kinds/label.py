@@ -1,4 +1,4 @@
-"""What is learned: 0 or 1, a class, or a number, as the loss has it."""
+"""The target that the model learns: 0 or 1, a class, or a number, depending on the loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUANTITIES = ("number", "count")  # kinds of a label that have no classes
 
 
 class Options(Standardized):
-    """Of a label."""
+    """The settings of a label column."""
 
     classes: list[str] | list[StrictBool] | list[StrictInt] | int | None = Field(
         None,
@@ -43,7 +43,7 @@ class Options(Standardized):
 
     @property
     def names(self) -> list[str]:
-        """Of the classes in order; empty where classes are numbers or there are none."""
+        """Returns the names of the classes in order; empty if `classes` is only a count, or not set."""
         return [as_text(each) for each in self.classes] if isinstance(self.classes, list) else []
 
     @property

@@ -1,6 +1,6 @@
-"""What kinds have in common whose cells are files of their own, as bytes or in base64: pictures, clips of sound.
+"""The base of kinds whose cells are whole files, as bytes or in base64: images and sound clips.
 
-One block for each column, and a decoder (columns/media.py) that native/decode/media_kind.h calls.
+Each column has a block of its own and a decoder (columns/media.py), which native/decode/media_kind.h calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamtrain.compute.spec import DTYPES
 
 
 class Media(Settings):
-    """Of such columns."""
+    """The settings of image and audio columns."""
 
     max_decoded_bytes: int = Field(
         64 << 20, ge=1, le=1 << 31, json_schema_extra={"misplaced": "only a feature of kind image or audio has one"},
@@ -49,15 +49,15 @@ class MediaKind(Kind[M]):
         raise NotImplementedError
 
     def decoder(self, column: M) -> media.DecodePart:
-        """What decodes its cells, some at a time."""
+        """Returns the function that decodes some of its cells per call."""
         raise NotImplementedError
 
     def opened(self, column: M, cell: bytes) -> Row | None:
-        """What a cell becomes, slowly; None where it fits nothing."""
+        """Returns the row that a cell becomes; the slow version. None if the cell does not fit."""
         raise NotImplementedError
 
     def stand_in_row(self, column: M) -> Row:
-        """What a missing cell becomes, where `missing` is a value."""
+        """Returns the row that a missing cell becomes, if `missing` is a value."""
         raise NotImplementedError
 
     def blocks(self, columns: Named[M], loss: str) -> list[Block]:

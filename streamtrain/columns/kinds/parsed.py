@@ -43,7 +43,7 @@ class Parsed(Settings):
 
 
 def number_problems(column: Parsed) -> Iterator[str]:
-    """What is wrong with how a number is parsed."""
+    """Yields what is wrong with the `parse` of a number."""
     if column.parse is not None and column.parse not in NUMBERS and not is_connect(column.parse):
         yield f'parse: expected {_one_of(NUMBERS)} for a number, got "{column.parse}"'
 

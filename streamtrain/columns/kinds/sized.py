@@ -1,4 +1,4 @@
-"""What a vector and a picture have in common: a size of their own."""
+"""A setting that vector and image columns share: their size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MISPLACED: dict[str, Any] = {"misplaced": "only a feature of kind vector or imag
 
 
 class Sized(Settings):
-    """Of such columns."""
+    """The settings of columns with a size: vectors and images."""
 
     size: int | list[int] | None = Field(
         None, description="vector: how many numbers it has; image: its height and width, one number where they are one",

@@ -21,7 +21,7 @@ _ODD = frozenset(" \t\r\n:|")  # in no name of a namespace
 
 
 class Options(Hashed):
-    """Of a sparse column."""
+    """The settings of a sparse column."""
 
     namespaces: list[str] | None = Field(
         None,

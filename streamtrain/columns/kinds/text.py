@@ -21,7 +21,7 @@ MISPLACED: dict[str, Any] = {"misplaced": "only a feature of kind text has one"}
 
 
 class Options(Hashed):
-    """Of a text."""
+    """The settings of a text column."""
 
     ngrams: list[int] | int = Field(
         1, description="text: so many words (letters) in a row are an entry; [1, 2]: one, and two",

@@ -32,7 +32,7 @@ _LARGEST = 1.7976931348623157e308
 
 
 class Options(Parsed):
-    """Of a time."""
+    """The settings of a time column."""
 
     zone: str | None = Field(
         None,
@@ -134,9 +134,9 @@ class Time(Kind[Options]):
 
 
 def time(unit: str, value: Any) -> int | float | None:
-    """What a time counts in `unit` since 1970; None for what is no time.
+    """Returns the time since 1970, counted in `unit`. None if the value is not a time; NaN for NaT.
 
-    A date is its first moment; one without a time zone is UTC, as in NumPy and pandas.
+    A date counts from its start. A time without a time zone is UTC, as in NumPy and pandas.
     """
     if isinstance(value, np.datetime64):
         count, fits = _counts(value, unit)
@@ -155,7 +155,7 @@ def time(unit: str, value: Any) -> int | float | None:
 
 
 def _counts(values: Any, unit: str) -> tuple[Any, Any]:
-    """What NumPy's times count in `unit`, and which they are right of: NumPy wraps around where an int64 ends."""
+    """Returns NumPy times counted in `unit`, and which counts are right: NumPy wraps around at the end of int64."""
     times = values.astype(f"datetime64[{unit}]")
     return times.astype(np.int64), times.astype("datetime64[Y]") == values.astype("datetime64[Y]")
 

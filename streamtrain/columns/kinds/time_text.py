@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_problem(format: str) -> str | None:
-    """What is wrong with how a time is to be read, or None."""
+    """Returns what is wrong with a time format, or None."""
     if format == ISO_8601:
         return None
     told = [each for each in re.findall("%(.?)", format) if each != "%"]

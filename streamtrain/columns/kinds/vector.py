@@ -18,7 +18,7 @@ HELP = "a list of so many numbers, standardised where asked for"
 
 
 class Options(Standardized, Sized):
-    """Of a vector."""
+    """The settings of a vector column."""
 
 
 class Vector(StandardizedKind[Options]):

@@ -78,5 +78,5 @@ def shift_s(zone: str, second: int) -> int:
 
 @cache
 def names() -> frozenset[str]:
-    """Those of the IANA database; not what a machine calls its own, which another would read otherwise."""
+    """Returns the zone names of the IANA database. Leaves out local names, which differ by machine."""
     return frozenset(available_timezones() - {"localtime", "Factory"})

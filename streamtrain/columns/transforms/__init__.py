@@ -74,7 +74,7 @@ def in_step(name_count: int, index: int, value: Any, expand: Callable[[str], lis
 
 
 def unknown(name: str, known: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a column that a transform reads, where there is none of the name before it."""
+    """Yields what is wrong if a transform reads a column and none of that name stands before it."""
     if name not in known:
         near = nearest(name, known)
         yield f"expected a column that stands before it, got {name!r}" + (f"; did you mean {near!r}?" if near else "")

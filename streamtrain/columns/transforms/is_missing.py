@@ -1,4 +1,4 @@
-"""Whether the record gives a cell."""
+"""The transform that is 1 if the record gives no cell, otherwise 0."""
 
 from __future__ import annotations
 

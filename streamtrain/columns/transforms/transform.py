@@ -1,6 +1,7 @@
-"""What a transform is: which columns it reads, which it makes, and the questions every transform answers.
+"""The base class of transforms: the columns that one reads, those that it makes, and the methods that each has.
 
-A cell is a float, a text, a time (an int: milliseconds since 1970), the hash of what is no text, or None: missing.
+A cell is a float, a text, a time (an int: milliseconds since 1970), the hash of a value that is not text, or None if it
+is missing.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Transform:
         return found
 
     def problems(self, use: Use) -> Iterable[str]:
-        """What is wrong with what it is told, each problem beginning with the setting's name where it is one's."""
+        """Yields what is wrong with a use of the transform. A problem begins with its setting's name if it has one."""
         for source in use.sources:
             if source.holds not in self.takes:
                 wanted = " or ".join(sorted(self.takes))
@@ -71,7 +72,7 @@ class Transform:
         return [Result(NUMBER)]
 
     def native_options(self, use: Use) -> dict[str, Any]:
-        """What the native half is told."""
+        """Returns the settings that the native half gets."""
         return {name: value for name, value in use.given.items() if type(value) in (int, float, bool)}
 
     def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
@@ -84,5 +85,5 @@ class Transform:
 
 
 def finite(value: float | None) -> float | None:
-    """What no float64 is, is missing."""
+    """Returns a finite value as it is. Any other becomes None: it is missing."""
     return value if value is not None and math.isfinite(value) else None

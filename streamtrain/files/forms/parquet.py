@@ -37,7 +37,7 @@ def count(source: Source) -> int:
 
 
 def _batches(source: Source, columns: Set[str] | None = None) -> Iterator[Any]:
-    """Those columns alone, where the file has one of them."""
+    """Yields batches of the file with only these columns, or with all if the file has none of them."""
     pyarrow = pyarrow_for(source.name, "Parquet")
     try:
         with pyarrow.parquet.ParquetFile(source.file) as file:

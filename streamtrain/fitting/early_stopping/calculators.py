@@ -1,4 +1,5 @@
-"""What a model is scored by: the rows it has learned since it was scored last, each scored before; or rows held out."""
+"""Calculators of a model's score. They score the rows learned since the last evaluation, each before it was learned, or
+a validation set."""
 
 from __future__ import annotations
 

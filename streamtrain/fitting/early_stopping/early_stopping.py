@@ -85,7 +85,7 @@ class EarlyStopping:
                 )
 
     def judged(self, minimise: bool) -> Conditions:
-        """Those of our own, where that is better of the score."""
+        """Returns the built-in conditions. `minimise`: a lower score is better."""
         return Conditions(
             minimise, invalid_score=self.invalid_score, best_score=self.best_score, no_improvement=self.no_improvement,
             least_improvement=self.least_improvement, rows=self.rows, epochs=self.epochs, time_s=self._time_s(),
@@ -93,13 +93,13 @@ class EarlyStopping:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether any condition but an invalid score can end training."""
+        """Returns whether any condition but an invalid score can end training."""
         return bool(self.conditions) or self.judged(minimise=True).end_by_themselves
 
     def calculator(self, job: Job) -> tuple[Calculator | None, Score, bool]:
-        """What scores the model, the figure that is looked at and whether less of it is better; no calculator where
-        `score` is a function. UserMistake for a figure that the job's model does not have, and held-out rows that are
-        none."""
+        """Returns what scores the model, the figure, and whether less of it is better. There is no calculator if
+        `score` is a function. Raises UserMistake for a figure that the job's model does not have, and for an invalid
+        validation set."""
         score = self.score
         if callable(score):
             return None, score, self.minimise is not False

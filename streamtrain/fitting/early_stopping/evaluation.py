@@ -24,7 +24,7 @@ class Evaluation:
 class Condition(Protocol):
     @property
     def name(self) -> str:
-        """What a result calls it."""
+        """Returns the name that a result shows."""
 
     def met(self, seen: Sequence[Evaluation]) -> str:
         """Why training ends with the last of these; "" where it goes on."""

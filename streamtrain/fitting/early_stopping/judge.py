@@ -14,7 +14,7 @@ from streamtrain.job import Job
 
 
 class Judge:
-    """Of one fit. Raises what the score does."""
+    """The early stopping of one fit. Raises what the score raises."""
 
     def __init__(self, stopping: EarlyStopping, job: Job) -> None:
         self._calculator, self._score, self._minimise = stopping.calculator(job)

@@ -1,4 +1,4 @@
-"""Where the best model so far is kept."""
+"""Storage of the best model so far."""
 
 from __future__ import annotations
 

@@ -134,8 +134,8 @@ def _begin(
 def _judging(
     config: Config, job: Job, model: Model, assembler: Assembler, metrics: Mapping[str, Any], admin: Admin
 ) -> Judging | None:
-    """What says when training ends by itself, if anything does; it holds the rows it judges by. `metrics`: of the
-    lineage."""
+    """Returns what decides that training ends by itself, with its validation set; None without early stopping.
+    `metrics`: those of the lineage."""
     early, layout = job.train.early_stopping, assembler.layout
     if early is None:
         return None
@@ -159,7 +159,7 @@ def _row_bound(config: Config, lineage: Lineage) -> int:
 
 
 def _supervisors_word() -> tuple[int, str]:
-    """Who ends the run has said why: exit code and reason."""
+    """Reads why the supervisor ends the run: exit code and reason."""
     word = json.loads(sys.stdin.readline())
     return int(word["exit_code"]), word["reason"]
 

@@ -173,7 +173,8 @@ def _asked(config: Config, consumer: KafkaConsumer) -> int:
 
 
 def _is_gone(config: Config) -> bool:
-    """Whether the controller knows no such topic; another broker that knows none may not be told yet."""
+    """Returns whether the controller knows no such topic. Another broker that knows none may be behind. False where
+    Kafka does not answer."""
     try:
         return bool(Admin(config.kafka["bootstrap.servers"], config.kafka).absent(config.topic))
     except KafkaUnreachable:

@@ -172,13 +172,14 @@ def _finish(native: _native.Predictor, events: Events) -> None:
 
 
 def consumer_settings(config: Config) -> dict[str, str]:
-    """Of the reader of requests."""
+    """Returns the settings of the consumer that reads requests."""
     purpose = Purpose.REQUESTS if config.delivery == "exactly_once" else Purpose.REQUESTS_ONCE
     return client_settings(purpose, config.kafka_consumer, {"group.id": config.group})
 
 
 def producer_settings(config: Config) -> dict[str, str]:
-    """Of the writer of answers. A transactional.id of its own for each predictor: it is fenced by nobody."""
+    """Returns the settings of the producer that writes answers. For exactly-once delivery each predictor has a
+    transactional.id of its own, so nobody fences it."""
     if config.delivery != "exactly_once":
         return client_settings(Purpose.ANSWER_ONCE, config.kafka_producer)
     own = {"transactional.id": f"{config.group}.{uuid.uuid4()}"}

@@ -35,7 +35,7 @@ def in_order(sources: Collection[str]) -> Sequence[tuple[str, ModuleType]]:
 
 
 def known(lines: Iterable[Line], names: Iterable[str]) -> list[Line]:
-    """Those whose figures are there."""
+    """Returns the lines whose figures are there."""
     there = set(names)
     return [line for line in lines if line.figure in there]
 

@@ -1,4 +1,4 @@
-"""What a job's rows are like, the oldest that its topic keeps beside the newest; and its dead letters, one opened."""
+"""A page about a job's data: its oldest and newest rows side by side, and its dead letters, one of them opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a snapshot, or the one that made a prediction, comes from; and what `verify` says of its job."""
+"""A page about the lineage of a snapshot or of a prediction's snapshot, and what `verify` reports about the job."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _traced(traced: Traced, pasted: Named | None) -> list[html.Html]:
 
 
 def _answered(traced: Traced, pasted: Named) -> html.Html:
-    """Whether the prediction's digest is that of this version."""
+    """Reports whether the prediction's digest is that of this version."""
     if pasted.digest is None:
         return html.tag("p", f"These headers name version {pasted.version} and no digest.")
     if traced.digest is not None and traced.digest.hex() == pasted.digest:

@@ -1,4 +1,7 @@
-"""What a job's processes take: processor, memory, GPU, ring, transactions. Their metrics tell it, no topic does."""
+"""A page about what a job's processes use: processor, memory, GPU, ring, transactions.
+
+The data come from their metrics; no topic has them.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def build(ui: Any, shown: Shown) -> None:
 
 
 def _said(shown: Shown, following: Following) -> str:
-    """What is to be given, or wrong."""
+    """Returns the notices about missing addresses and about errors."""
     scraping, told = shown.cluster.scraping, following.system.told
     strangers = scraping.strangers(following.name)
     parts = [_lost(each, following) for each in told if each.error and each.at_s]

@@ -1,4 +1,4 @@
-"""What the charts of a model's page are drawn from, and as CSV."""
+"""A route with the data of the charts on a model's page, as JSON or CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is new for each chart of jobs over time."""
+"""A route with the new points of each chart of jobs over time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PATH = "/api/points"
 
 
 def answer(cluster: Cluster, request: Any) -> Any:
-    """What is new for each chart of the jobs; `after`, as JSON: by "job chart" the number of the last point drawn;
-    `of` says which page's charts."""
+    """Returns what is new for each chart of the jobs. The query's `after` is JSON: by "job chart" the number of the
+    last point drawn. Its `of` selects the page whose charts are returned."""
     from fastapi.responses import JSONResponse
 
     asked = request.query_params
@@ -38,7 +38,7 @@ def answer(cluster: Cluster, request: Any) -> Any:
 
 
 def _after(text: str) -> dict[str, int]:
-    """What is no such table says nothing."""
+    """Returns the table in `text`; empty if `text` is not such a table."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.compute import confusion, curves
 from streamtrain.compute.ops.score_binary import MOMENTS
 from streamtrain.compute.ops.score_top import TOPS
@@ -109,7 +110,7 @@ def _figures(scores: Mapping[str, Array]) -> Figures:
         figures |= {"loss": objective, CONSTANT + "loss": constant_objective}
     figures |= {"accuracy": right, CONSTANT + "accuracy": constant_right}
     if "score.histogram" in scores:
-        figures |= _binary(scores["score.histogram"].reshape(2, -1, MOMENTS))
+        figures |= _binary(scores["score.histogram"].reshape(2, -1, MOMENTS)) | _exact(scores)
     if "score.top" in scores:
         figures |= {name: float(top) / weight for name, top in zip(TOP, scores["score.top"], strict=False)}
     if "score.confusion" in scores:
@@ -163,6 +164,22 @@ def _binary(histogram_lbm: Array) -> Figures:
     weights = histogram_lbm[..., 0].astype(np.float64)
     figures = {"auc": auc(histogram_lbm), CONSTANT + "auc": 0.5, "average_precision": curves.average_precision(weights)}
     return figures | confusion.of_the_positive(curves.at_half(weights)) | curves.calibration(histogram_lbm)
+
+
+def is_exact(block: str) -> bool:
+    """Returns whether a block is a tally or its figures: these are of one window, while other scores only grow."""
+    return block.endswith((_native.DISTINCT, _native.CURVES))
+
+
+def _exact(scores: Mapping[str, Array]) -> Figures:
+    """Returns AUC and average precision from a tally, or as a closed window has them; nothing of too many logits."""
+    if f"score.{_native.CURVES}" in scores:
+        found = tuple(scores[f"score.{_native.CURVES}"].reshape(-1).tolist())
+    elif f"score.{_native.DISTINCT}" in scores:
+        found = _native.binary_curves(np.ascontiguousarray(scores[f"score.{_native.DISTINCT}"]))
+    else:
+        return {}
+    return {} if found[0] < 0 else dict(zip(("auc", "average_precision"), found, strict=True))
 
 
 def auc(histogram_lbm: Array) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from streamtrain import _native
-from streamtrain.compute.metrics import numbers, summary
+from streamtrain.compute.metrics import is_exact, numbers, summary
 from streamtrain.compute.moments import named
 from streamtrain.compute.ops.vocabulary import HEAD
 from streamtrain.compute.windows import SCORE, WINDOW, Scores
@@ -41,13 +41,15 @@ class Quality:
         {"clipped": …}, values the model saw cut, by column, the most of them; {"evicted": …}, values that lost their
         id, by vocabulary; {"rate_left": …}, of the learning rate, by a schedule that goes by more than the steps.
         """
-        scores = _scores(state)
+        scores = all_rows = _scores(state)
+        if _native.WINDOWS_CLOSED in state and state[_native.WINDOWS_CLOSED][0]:  # a tally is of the open window
+            all_rows = {name: array for name, array in scores.items() if not is_exact(name)}
         windows = []
         for end in closed:
             self._window, self._start = _between(self._start, end), end
             windows.append(numbers(self._window))
         return {
-            "total": summary(scores),
+            "total": summary(all_rows),
             "window": self._window or _between(self._start, scores),
             "windows": windows,
             "updates": int(state["optimizer.steps"].reshape(-1)[0]),
@@ -85,4 +87,5 @@ def _scores(state: Mapping[str, npt.NDArray[Any]], prefix: str = SCORE) -> Score
 
 
 def _between(begin: Scores, end: Scores) -> dict[str, Any]:
-    return summary({name: end[name] - array for name, array in begin.items()})
+    window = {name: end[name] - array for name, array in begin.items() if not is_exact(name)}
+    return summary(window | {name: array for name, array in end.items() if is_exact(name)})

@@ -20,10 +20,13 @@ Scores = dict[str, Array]
 
 
 def build(builder: Builder) -> None:
-    """Adds a block of the window for each score block, behind all others."""
+    """Adds a block of the window for each score block, behind all others: its start, of a tally its end's figures."""
     for block in [block for block in builder.statistics if block.group == "score"]:
         name = WINDOW + block.name.removeprefix(SCORE)
-        builder.statistic(name, "window", "window", *block.shape, dtype=block.dtype)
+        if block.rule == "tally":
+            builder.statistic(name.removesuffix(_native.DISTINCT) + _native.CURVES, "window", "window", 2)
+        else:
+            builder.statistic(name, "window", "window", *block.shape, dtype=block.dtype)
     builder.statistic(_native.WINDOWS_CLOSED, "window", "window", 1, dtype="i64")
 
 

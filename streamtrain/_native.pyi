@@ -63,6 +63,11 @@ OUTER_VELOCITY: str
 OUTER_SETTINGS: str
 SCHEDULE_STANDING: str
 WINDOWS_CLOSED: str
+TALLY_ENTRIES: int  # distinct logits (native/base/tally.h)
+TALLY_WIDTH: int
+TALLY_MARKS: int
+DISTINCT: str  # ends of the names of a tally and of a closed window's figures of it
+CURVES: str
 WINDOW_ROWS: int  # of a window, at the least
 WINDOWS: int  # in the ring of closed ones
 
@@ -109,6 +114,7 @@ class StateLayout:
 def copy_changed(to: int, from_: int, size: int, most: int) -> int:
     """Addresses; pages that are equal stay as they are. Bytes written, and no more once `most` are."""
 
+def binary_curves(tally: Any) -> tuple[float, float]: ...  # AUC and average precision; -1: full
 def average(
     layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int, first_moments: int = 0
 ) -> None:

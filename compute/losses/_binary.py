@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamtrain import _native
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import Prior, hits_block, loss_block, objective_block, rows_block
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS
+from streamtrain.compute.ops.tally import ENTRIES, WIDTH
 from streamtrain.compute.spec import Ref
 
 Constant = Callable[[Ref], None]   # adds the scores of the constant prediction, [rows, 1]
@@ -55,6 +57,8 @@ def learn(
         minimised(constant_z, constant_p, plain, spare, constant_loss)
         minimised(z, p, loss, dz, objective)
     builder.call("score_binary", rows, z, loss, label, weight, seen[0], step, share, seen[1], hits, count, histogram)
+    tally = builder.statistic(f"score.{_native.DISTINCT}", "score", "tally", 1 + ENTRIES, WIDTH)
+    builder.call("tally", rows, z, label, weight, *tally)
     if objective is not None:
         builder.call("score_objective", rows, objective, constant_loss, weight, step, objective_block(builder))
     return dz

@@ -15,6 +15,7 @@
 #include "base/share.h"
 #include "base/sketch.h"
 #include "base/sum.h"
+#include "base/tally.h"
 #include "base/thunk.h"
 #include "base/update.h"
 #include "base/vocabulary.h"

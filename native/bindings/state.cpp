@@ -17,6 +17,7 @@
 #include "state/changed.h"
 #include "state/rule.h"
 #include "state/rules/plateau.h"
+#include "state/tally.h"
 
 namespace st {
 namespace {
@@ -52,6 +53,13 @@ void average(const StateLayout &layout, Address start, const std::vector<std::tu
     WithoutGil release;
     const RoundStart from{reinterpret_cast<const u8 *>(start), reinterpret_cast<const u8 *>(moments)};
     fold_round(layout, from, contributions, reinterpret_cast<u8 *>(mean));
+}
+
+std::tuple<f64, f64> binary_curves(nb::handle tally) {
+    Buffer from(tally);
+    check_bytes("a tally", from, (1 + TALLY_ENTRIES) * sizeof(TallyEntry));
+    const auto [auc, average_precision] = curves_of(reinterpret_cast<const f64 *>(from.data));
+    return {auc, average_precision};
 }
 
 // Names of the words of a struct of 8 bytes each.
@@ -92,11 +100,17 @@ void bind_state(nb::module_ &m) {
     m.attr("LOGIT_BINS_OF_ONE") = LOGIT_BINS_OF_ONE;
     m.attr("LOGIT_EVEN_TO") = LOGIT_EVEN_TO;
     m.attr("LOGIT_MOMENTS") = LOGIT_MOMENTS;
+    m.attr("TALLY_ENTRIES") = TALLY_ENTRIES;
+    m.attr("TALLY_WIDTH") = TALLY_WIDTH;
+    m.attr("TALLY_MARKS") = TALLY_MARKS;
+    m.attr("DISTINCT") = DISTINCT;
+    m.attr("CURVES") = CURVES;
     m.attr("OPTIMIZER_STEPS") = OPTIMIZER_STEPS;
     m.attr("OUTER_VELOCITY") = OUTER_VELOCITY;
     m.attr("OUTER_SETTINGS") = OUTER_SETTINGS;
     m.attr("SCHEDULE_STANDING") = SCHEDULE_STANDING;
     m.attr("WINDOWS_CLOSED") = WINDOWS_CLOSED;
+    m.def("binary_curves", &binary_curves, nb::arg("tally"));
     m.def("place", &place_blocks, nb::arg("sizes"));
     m.def("state_rules", [] {
         nb::dict rules;

@@ -41,6 +41,8 @@ constexpr const char *SCORE_ROWS = "score.rows";
 // A score block at the beginning of the open window has this in the place of its prefix; how many windows have closed.
 constexpr const char *SCORE = "score.", *WINDOW = "window.";
 constexpr const char *WINDOWS_CLOSED = "window.closed";
+// The rest of a name: the tally of the open window, a score; the figures of the newest closed one, of the window.
+constexpr const char *DISTINCT = "distinct", *CURVES = "curves";
 
 struct StateBlock {
     std::string name, group;

@@ -17,6 +17,7 @@ from looped import over
 from streamtrain import _native
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS
+from streamtrain.compute.ops import tally
 from streamtrain.compute.ops.sketch import CELLS, EDGES, SIDE
 from streamtrain.compute.ops.vocabulary import Table, add_value, empty
 from streamtrain.compute.schedules.plateau import STANDING
@@ -229,6 +230,20 @@ def meaning_of_quantiles(start: Array, values: Sequence[Array], weights: Sequenc
     return {"": found}
 
 
+def meaning_of_tally(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
+    known, found = {}, np.zeros_like(start)
+    full = [each for each in (start, *values) if each[0, 0] == tally.FULL]
+    for each in (start, *values):
+        for z, *its in each[1 : 1 + int(each[0, 0]) % tally.FULL].tolist():
+            known[z] = [a + b for a, b in zip(known.get(z, (0.0, 0.0)), its, strict=True)]
+    if full or len(known) > tally.ENTRIES:
+        found = tally.of_marks(np.array([*known]), *full)
+    else:
+        found[0, 0] = len(known)
+        found[1 : 1 + len(known)] = [(z, *known[z]) for z in sorted(known)]
+    return {"": found}
+
+
 def quantile(cells: Array, rank: float) -> float:
     """The value below which so many lie: those of a cell lie evenly from where it begins to where it ends."""
     below = np.concatenate([[0.0], np.cumsum(cells)])
@@ -263,6 +278,8 @@ def shapes_of(rule: str) -> list[tuple[int, ...]]:
         return [(2, 3), (5, 2), (51, 4)]
     if rule == "quantiles":
         return [(rows, EDGES + edges) for rows in (1, 3, 17) for edges in (3, 1, 31)]
+    if rule == "tally":
+        return [tally.empty().shape] * 6
     widths = {"moments": len(MOMENTS)} if rule == "moments" else {"extremes": 3}
     return [(rows, widths[rule]) for rows in (1, 3, 17)] if rule in widths else SHAPES
 
@@ -286,6 +303,13 @@ def some(rule: str, shape: tuple[int, ...], random: np.random.Generator, dtype: 
         cells = random.integers(0, 5, (shape[0], CELLS)) * (random.random((shape[0], CELLS)) < 0.01)
         cells *= random.integers(0, 4, (shape[0], 1))
         return np.column_stack([cells, cells.sum(1), np.zeros((shape[0], shape[1] - EDGES))]).astype(float)
+    if rule == "tally":
+        found, count = tally.empty(), int(random.choice([0, 1, 40, 1500, tally.ENTRIES, tally.FULL]))
+        values = np.sort(random.choice(np.arange(-3000, 3000), count, replace=False)) / np.float32(7)
+        if count == tally.FULL:
+            return tally.of_marks(values)
+        found[0, 0], found[1 : 1 + count] = count, np.column_stack([values, random.random((count, 2))])
+        return found
     if rule == "vocabulary":
         return vocabularies.some(shape, random)
     stored: Any = DTYPES[dtype or RULES[rule][0]]
@@ -344,9 +368,12 @@ def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str, dtype: str
                     block[...] = 77   # of a step whose round is begun again, or of the round before
             worker.begin()
             for name, *_ in blocks:
-                assert np.array_equal(worker.state[name], run.begun(name, index))
+                used = emptied = slice(None)
+                if rule == "tally":   # entries behind its count, here 77, are nobody's, and marks of the start's
+                    used, emptied = slice(1 + int(mean[name][0, 0]) % tally.FULL), slice(1 + 77)
+                assert np.array_equal(worker.state[name][emptied], run.begun(name, index)[emptied])
                 if name in worker.base:
-                    assert np.array_equal(worker.base[name], mean[name])
+                    assert np.array_equal(worker.base[name][used], mean[name][used])
 
 
 @over(("rule", "dtype"), STORED)

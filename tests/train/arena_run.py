@@ -40,6 +40,7 @@ class ArenaRun:
     def __init__(
         self, workers: int = 2, frequency: int = 2, spec: dict[str, Any] = SPEC, round_: int = -1,
         backend: str = "cpu", more_slots: int = 0, slots: _native.SlotLayout | None = None,
+        learning_rate: float = 0.01,
     ) -> None:  # fmt: skip
         self.model, self.backend = Model(spec), backend
         self.workers = workers
@@ -54,7 +55,7 @@ class ArenaRun:
         start = view(self.arena.mean_address(0), self.layout.state_bytes)
         self.model.layout.begin_lineage(self.model.initial_state(7), workers, start)
         self.ring = _native.CoordinatorEnd(self.arena)
-        self.ring.begin(round=round_, learning_rate=0.01)
+        self.ring.begin(round=round_, learning_rate=learning_rate)
         self.ring.start()
         self.supervisor, self.ingest = _native.SupervisorEnd(self.arena), _native.IngestEnd(self.arena)
         self.next_round, self.next_slot = round_ + 1, 0

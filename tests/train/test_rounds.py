@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn.metrics as sk
 from looped import over
 
 from streamtrain import _native
 from streamtrain._native import WINDOWS
 from streamtrain.compute.model import aligned
 from streamtrain.compute.moments import MOMENTS
-from streamtrain.compute.ops import standardize_scale
-from streamtrain.compute.state import view
+from streamtrain.compute.ops import standardize_scale, tally
+from streamtrain.compute.state import view, views
 from streamtrain.compute.windows import Windows
 from tests.train.arena_run import ROWS, SPEC, ArenaRun, batch, batches
 
@@ -484,8 +485,38 @@ def test_windows_close_at_round_ends_until_the_ring_is_full() -> None:
     assert found == [[10_240] * WINDOWS, [16 * 1024], [], [10_240]]
     views = run.views()
     for name, block in views.items():
-        if name.startswith("window.") and name != "window.closed":
+        if name.startswith("window.") and name not in ("window.closed", "window.curves"):
             assert np.array_equal(block, views[name.replace("window.", "score.")])
+
+
+def test_a_closed_window_has_the_exact_figures_of_its_rows() -> None:
+    """Only this finds a tally that a window does not empty, whose figures are taken before the last round's rows, or
+    which is given up for ever, or never, where all logits differ.
+
+    Where nothing is learned and all numbers are 0, each round has one logit: that of the labels' shares before it."""
+    run, rng = ArenaRun(frequency=32, learning_rate=0.0), np.random.default_rng(3)
+    windows, zeros_in = Windows(run.ring, run.layout, run.state()), np.zeros((ROWS, 4))
+    start = view(run.arena.mean_address(run.ring.pin_newest()[0]), run.layout.state_bytes)
+    views(run.layout, start)["output.weight"][:] = 1   # other numbers have another logit
+    for window in range(6):
+        rows: list[tuple[float, int, float]] = []   # logit, label and weight
+        for _ in range(10):
+            before = run.views()
+            zeros, ones = before["label.classes"]
+            rate = rng.choice([0.05, 0.5, 0.9])
+            numbers = [rng.normal(size=(ROWS, 4)) if window == 3 else zeros_in for _ in range(64)]
+            run.train(*((each, (rng.random(ROWS) < rate).astype(np.float32)) for each in numbers))
+            gained = (run.views()["score.histogram"] - before["score.histogram"])[..., 0].sum(1)
+            rows += [(float(np.log((ones + 0.5) / (zeros + 0.5))), label, gained[label]) for label in (0, 1)]
+        z, y, w = map(np.array, zip(*rows, strict=True))
+        (end,) = windows.take(run.state())
+        found, left = end["score.curves"].tolist(), run.views()["score.distinct"]
+        if window in (1, 2, 5):   # the first round of all has a pass of its own over the labels
+            exact = [score(y, z, sample_weight=w) for score in (sk.roc_auc_score, sk.average_precision_score)]
+            assert found == pytest.approx(exact, rel=1e-9) and abs(exact[0] - 0.5) > 0.01
+        elif window:   # too many logits, or after a window of too many
+            assert found == [-1, -1]
+        assert left[0, 0] == (tally.FULL if window == 3 else 0) and not left[1:].any()
 
 
 def fill_again(run: ArenaRun, slots: int) -> None:

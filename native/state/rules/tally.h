@@ -1,0 +1,27 @@
+// tally -- the distinct logits of the open window (base/tally.h): those known, then each worker's share, merged in
+// worker order. Only what a tally uses is touched, so that an empty one costs nothing. The averager empties it where a
+// window closes (ring/window_ring.h).
+#pragma once
+#include "state/parts.h"
+#include "state/tally.h"
+
+namespace st::rules {
+
+inline void begin_tally(const StateBlock &block, const RoundStart &start, const WorkerMemory &own) {
+    const f64 *known = reinterpret_cast<const f64 *>(start.mean + block.offset);
+    f64 *base = reinterpret_cast<f64 *>(own.base + block.part_offset);
+    f64 *share = reinterpret_cast<f64 *>(own.share + block.part_offset);
+    std::memcpy(base, known, static_cast<u64>(tally_used(tally_count(known))) * sizeof(f64));
+    tally_clear(share, 0);
+}
+
+inline void fold_tally(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
+    TallySum sum;
+    sum.add(reinterpret_cast<const f64 *>(start.mean + block.offset));
+    for (const Contribution &worker : all.workers) sum.add(reinterpret_cast<const f64 *>(worker.vector + block.offset));
+    sum.write(reinterpret_cast<f64 *>(mean + block.offset));
+}
+
+constexpr Rule tally{Dtype::f64, Part::statistics, false, begin_tally, parts::as_stepped, fold_tally, parts::whole};
+
+}  // namespace st::rules

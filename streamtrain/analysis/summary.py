@@ -11,15 +11,15 @@ from streamtrain import _native
 from streamtrain.analysis.collisions import Collisions, Frequent
 from streamtrain.analysis.sketches import Array, Distinct, Spread, stability_index
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats import of_columns, parse
+from streamtrain.columns.formats import is_lines, of_columns
 from streamtrain.columns.kinds import FEATURE
 from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
 from streamtrain.columns.kinds.parsed import ONE_TEXT, has_one_text
+from streamtrain.columns.kinds.sparse import MOST_BITS
 from streamtrain.columns.rejected import RejectedRows
 from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.transforms.transform import NUMBER, TEXT, TIME
-from streamtrain.columns.vw_hash import MOST_BITS
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format, job_format, with_schema
 
@@ -192,7 +192,7 @@ class ColumnSummary:
 def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
     """The job's columns as they come, and what each holds. Where a record's parts are known by their roles, those of
     labels and weights stay what they are."""
-    by_role = parse(job.records.named, b"").by_role
+    by_role = is_lines(job.records.named)
     columns: list[tuple[str, Column]] = []
     holds: dict[str, str] = {}
     transforms: list[tuple[str, dict[str, Any]]] = []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from streamtrain.columns.formats.parsed import Unusable
-from streamtrain.columns.rows import record_rows
+from streamtrain.columns.rows import RowReader
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.clients import Message as Read
@@ -40,13 +40,13 @@ def decoder(job: Job, key: str) -> Callable[[Read], Document]:
 def _rows_of(job: Job, key: str) -> Callable[[Message], Document]:
     """For a topic of rows in the job's record format."""
     schema = job.schema.for_requests() if topic(key).rows == "requests" else job.schema
-    format = job_format(job, key)
+    reader = RowReader(schema, job_format(job, key))
 
     def document(message: Message) -> Document:
         if message.value is None:
             return {"tombstone": True, **headers(message)}
         value = bytes(message.value)
-        found = record_rows(schema, format, value, message.headers)
+        found = reader.rows(value, message.headers)
         document: Document = {"rows": shown_rows(found.rows)} if found.rows or not found.broken else {}
         if found.broken is not None:
             document |= {"error": f"not {job.records.format}: {found.broken}", "value": cut(value)}
@@ -56,7 +56,7 @@ def _rows_of(job: Job, key: str) -> Callable[[Message], Document]:
 
 
 def shown_rows(rows: list[Any]) -> list[Any]:
-    """Rows of `record_rows` as JSON has them."""
+    """Rows of records as JSON has them."""
     return [_shown(row) for row in rows]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format, options, parse
+from streamtrain.columns.formats import Format, is_lines, options
 from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records, RowRecords
@@ -199,7 +199,7 @@ def cell_path(path: str) -> str:
 def quick(format: Format) -> Format:
     """In what a program's rows are handed over: where cells mean what they mean in `format`, the quickest of all."""
     name = format if isinstance(format, str) else str(format["name"])
-    has_own_meaning = "schema" in options(name) or parse(format, b"").by_role
+    has_own_meaning = "schema" in options(name) or is_lines(format)
     return format if has_own_meaning else _QUICK
 
 

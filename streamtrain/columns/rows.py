@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format, parse
+from streamtrain.columns.formats import Format, is_lines, parse
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
-from streamtrain.columns.formats.sparse_text import named
 from streamtrain.columns.forms import Names, shows_columns
 from streamtrain.columns.kinds.cell import Symbol
+from streamtrain.columns.line_rows import LineRows
 from streamtrain.columns.paths import nested
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
@@ -59,6 +59,26 @@ def row_fates(schema: Schema, format_name: Format, record: bytes, around: _nativ
     return fates
 
 
+class RowReader:
+    """Reads the rows of one job's records. One thread at a time."""
+
+    def __init__(self, schema: Schema, format_name: Format) -> None:
+        self._schema, self._format = schema, format_name
+        self._lines = LineRows(format_name, schema) if is_lines(format_name) else None
+
+    def rows(self, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()) -> RecordRows:
+        """Returns what record_rows() does."""
+        if self._lines is not None:
+            return RecordRows(*self._lines.read(record))
+        parsed = parse(self._format, record, headers)
+        if parsed.columns is not None:
+            return _turned(self._schema, parsed.columns, parsed.broken)
+        first = parsed.rows[0] if parsed.maps_of_arrays and parsed.rows and not parsed.many else None
+        if isinstance(first, Pairs) and holds_columns(self._schema, first):
+            return _turned(self._schema, first, parsed.broken)
+        return RecordRows([_plain(row) for row in parsed.rows], parsed.broken)
+
+
 def record_rows(
     schema: Schema, format_name: Format, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()
 ) -> RecordRows:
@@ -67,15 +87,7 @@ def record_rows(
 
     A map is one row, unless its first key that the job knows is a column's name and holds an array: then it is columns.
     """
-    parsed = parse(format_name, record, headers)
-    if parsed.columns is not None:
-        return _turned(schema, parsed.columns, parsed.broken)
-    if parsed.by_role:
-        return RecordRows([_plain(named(schema, row)) for row in parsed.rows], parsed.broken)
-    first = parsed.rows[0] if parsed.maps_of_arrays and parsed.rows and not parsed.many else None
-    if isinstance(first, Pairs) and holds_columns(schema, first):
-        return _turned(schema, first, parsed.broken)
-    return RecordRows([_plain(row) for row in parsed.rows], parsed.broken)
+    return RowReader(schema, format_name).rows(record, headers)
 
 
 def holds_columns(schema: Schema, row: Pairs) -> bool:

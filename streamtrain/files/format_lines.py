@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
-from streamtrain.columns.formats import format_names, parse
-from streamtrain.columns.formats.parsed import contains_unusable
+from streamtrain.columns.formats import format_names, is_lines
+from streamtrain.columns.formats.parsed import Unusable
+from streamtrain.columns.line_rows import LineRows
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.files.source import Source
 from streamtrain.files.wanted import Row
 
+_LINES = 1024  # decoded at once
+
 
 def is_records(kind: str) -> bool:
     """Returns whether a file's lines are records of a format as they stand: of texts that hold features by index."""
-    return kind in format_names() and parse(kind, b"").by_role
+    return kind in format_names() and is_lines(kind)
 
 
 def text_lines(source: Source, comment: bytes = b"\n") -> Iterator[tuple[int, bytes]]:
@@ -24,10 +28,12 @@ def text_lines(source: Source, comment: bytes = b"\n") -> Iterator[tuple[int, by
 
 def format_rows(source: Source, format: str, comment: bytes = b"\n") -> Iterator[tuple[int, Row | Unreadable]]:
     """The rows of such a file."""
-    for number, line in text_lines(source, comment):
-        for row in parse(format, line).rows:
-            if not isinstance(row, list) or contains_unusable(row):
+    reader, lines = LineRows(format), text_lines(source, comment)
+    while block := list(islice(lines, 1 if source.is_live else _LINES)):
+        rows, _ = reader.read(b"\n" + b"\n".join(line for _, line in block))  # a break: no registry's frame
+        for (number, line), row in zip(block, rows, strict=True):
+            if isinstance(row, Unusable) or any(isinstance(cell, Unusable) for cell in row.values()):
                 got = line.strip()[:60].decode(errors="replace")
                 yield number, Unreadable(f"expected a line of {format}, got {got!r}")
             else:
-                yield number, dict(row)
+                yield number, row

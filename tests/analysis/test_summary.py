@@ -17,7 +17,7 @@ from streamtrain.analysis.collisions import KEPT, warnings
 from streamtrain.analysis.sketches import DISTINCT_ERROR, EXACT, QUANTILE_ERROR, Distinct, Spread, stability_index
 from streamtrain.analysis.summary import Summary
 from streamtrain.columns.kinds.category import hash_seed
-from streamtrain.columns.vw_hash import vw_hash, vw_seed
+from tests.oracles.sparse_text import vw_hash, vw_seed
 
 COLUMNS: dict[str, Any] = {
     "a": {"missing": 5}, "v": {"kind": "vector", "size": 2}, "raw": {"kind": "time"}, "inner": {"path": "in.x"},

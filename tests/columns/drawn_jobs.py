@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from proto_schemas import proto
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format, format_names, mistakes, needs_schema, record_format
+from streamtrain.columns.formats import Format, format_names, is_lines, mistakes, needs_schema
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.columns.paths import nested, steps
 from streamtrain.columns.schema import Schema
@@ -178,11 +178,6 @@ AROUND = [
     Around(1, 7, 5, b"", (("t", b"first"), ("t", b""))),
     Around(0, 0, 0, b"\xff", (("t", b"2026-11-22T02:10:00Z"),)),
 ]
-
-
-def is_lines(name: str) -> bool:
-    """Returns whether its rows are a label and one sparse column, by what these are for."""
-    return getattr(record_format(name), "CELLS", ()) == ("value", "pairs")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from example_format import example_format
 
-from streamtrain.columns.formats import Format, parse
+from streamtrain.columns.formats import Format, is_lines
 from streamtrain.columns.formats.parsed import (
     MISSING_ENTRY,
     Binary,
@@ -22,7 +22,6 @@ from streamtrain.columns.formats.parsed import (
     Unusable,
     contains_unusable,
 )
-from streamtrain.columns.formats.sparse_text import named
 from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.kinds.kind import TextHash, Wrong
 from streamtrain.columns.making import WHERE
@@ -32,6 +31,7 @@ from streamtrain.columns.pipeline import stand_in
 from streamtrain.columns.rows import holds_columns
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.spec import DTYPES
+from tests.oracles.sparse_text import by_index, named, parse
 
 
 @dataclass
@@ -82,6 +82,7 @@ def decode(schema: Schema, format_name: Format, record: bytes, around: Around | 
 
 def _decoded(schema: Schema, format_name: Format, record: bytes, around: Around | None) -> Reference:
     reader = _Reader(_facts(schema), check_ignored=format_name == "json", around=around or Around())
+    reader.lines = is_lines(format_name)
     parsed = parse(example_format(format_name), record, around.headers if around else ())
     reader.written = parsed.written
     if parsed.columns is not None:
@@ -146,7 +147,7 @@ class _Reader:
         self.short = facts.short
         self.by_name = facts.by_name
         self.check_ignored = check_ignored
-        self.written = False
+        self.written = self.lines = False
         self.out = Reference({name: [] for name in facts.blocks})
 
     def refuse(self, path: str) -> None:
@@ -158,14 +159,14 @@ class _Reader:
         if isinstance(first, Pairs) and holds_columns(self.schema, first):
             return self._columns(first)
         for given in parsed.rows:
-            row = named(self.schema, given) if parsed.by_role else given
+            row = named(self.schema, given) if self.lines else given
             at = f"$[{self.out.rows}]" if parsed.many else "$"
             try:
                 cells = self._cells(row)
             except Wrong:
                 self._dead(at)
                 continue
-            places = self.facts.by_order if parsed.written and not parsed.by_role else self.facts.place
+            places = self.facts.by_order if parsed.written and not self.lines else self.facts.place
             self._row(cells, lambda name, at=at, places=places: at + (places[name] if name else ""))
         if parsed.broken is not None:
             field = f".{parsed.broken_field}" if parsed.broken_field else ""
@@ -304,7 +305,7 @@ class _Reader:
         entry = self.facts.entries[number]
         if (form := entry.cells(column)) != "value":
             entries = [None if self._is_word(number, each) else each for each in _elements(form, value)]
-            return entry.meaning_of_list(name, column, self.schema.labelled.loss_of(name), entries)
+            return entry.meaning_of_list(name, column, self.schema.labelled.loss_of(name), by_index(column, entries))
         if isinstance(value, Binary) and entry.takes_bytes(column):
             return entry.meaning(name, column, self.schema.labelled.loss_of(name), value.raw)
         if not isinstance(value, bool | int | float | str):

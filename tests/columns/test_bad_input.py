@@ -14,9 +14,10 @@ from example_format import encoded, example_format
 from looped import over
 from slots import decode_rows
 
-from streamtrain.columns.formats import parse, record_format
+from streamtrain.columns.formats import record_format
 from streamtrain.columns.schema import Schema
 from tests.columns.conftest import LARGE, NESTED, SIMPLE, every_format
+from tests.oracles.sparse_text import parse
 
 ROW = {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}
 

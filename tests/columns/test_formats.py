@@ -15,7 +15,7 @@ from long_tables import in_full_all, some
 from looped import over
 
 from streamtrain import _native
-from streamtrain.columns.formats import format_names, record_format
+from streamtrain.columns.formats import format_names, is_lines, record_format
 from streamtrain.columns.schema import Schema
 from tests.columns import reference
 from tests.columns.conftest import (
@@ -54,7 +54,8 @@ def test_both_halves_of_every_format_are_there() -> None:
     assert format_names() == _native.decoder_formats()
     for name in format_names():
         module = record_format(name)
-        assert module.HELP and module.EXAMPLES and module.encode and module.parse
+        assert module.HELP and module.EXAMPLES and module.encode_rows
+        assert module.head if is_lines(name) else module.encode and module.parse
 
 
 READ = [(SCHEMAS[name], each) for name in PLAIN for each in row_formats()]

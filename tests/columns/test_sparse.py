@@ -16,16 +16,18 @@ from looped import over
 from slots import RowSlot
 
 from streamtrain import Job, _native
-from streamtrain.columns.formats import Format, format_names, mistakes, parse, record_format
+from streamtrain.columns.formats import Format, encode_rows, format_names, mistakes, record_format
+from streamtrain.columns.formats.parsed import Unusable, contains_unusable
+from streamtrain.columns.formats.sparse_text import features
 from streamtrain.columns.kinds.bags import block_name
-from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
 from streamtrain.columns.records import Records
 from streamtrain.columns.rows import record_rows, row_counter
 from streamtrain.columns.schema import Schema
-from streamtrain.columns.vw_hash import vw_seed
 from streamtrain.errors import UserMistake
 from streamtrain.files.format_lines import is_records
 from tests.columns.conftest import each_way, spoiled
+from tests.oracles.sparse_text import named, parse, vw_seed
 
 DATA = Path(__file__).parents[3] / "shared/data/rcv1"
 SPARSE: dict[str, Any] = {"kind": "sparse", "buckets": 64, "most": 4}
@@ -218,6 +220,68 @@ def test_namespaces_native_and_slow_agree_cut_and_mutated(same: Any, number: int
         for worse in spoiled(record, take, 150, b" |:'\nubg7"):
             same(schema, "vw", worse)
     assert trained > 6
+
+
+def plain(row: Any, wide: set[str]) -> dict[str, Any]:
+    """A row of the oracle's as it is shown; None for features that the native decoder cannot take."""
+    found = dict(row)
+    for name in wide:
+        pairs = found[name]
+        if contains_unusable(pairs) or any(at >= MOST_BUCKETS or not abs(value) <= 1e18 for at, value in pairs):
+            found[name] = None
+    return found
+
+
+def assert_shown(schema: Schema, format: Format, record: bytes) -> None:
+    wide, shown = set(features(schema)), record_rows(schema, format, record)
+    meant = parse(format, record)
+    assert (shown.broken is None) == (meant.broken is None)
+    for ours, row in zip(shown.rows, meant.rows, strict=True):
+        if isinstance(row, Unusable):
+            assert isinstance(ours, Unusable) and ours.reason, record
+            continue
+        theirs = plain(named(schema, row), wide)
+        if any(theirs[name] is None for name in wide):  # the first of these says why, the others are not shown
+            bad = [name for name in wide if isinstance(ours.get(name), Unusable)]
+            assert len(bad) == 1 and theirs[bad[0]] is None and not (wide - {*bad}) & ours.keys(), record
+        else:
+            for name in wide:
+                assert [at for at, _ in ours[name]] == [at for at, _ in theirs[name]], record
+                values = [np.float32([value for _, value in pairs]).tobytes() for pairs in (ours[name], theirs[name])]
+                assert values[0] == values[1], record
+        assert {name: cell for name, cell in ours.items() if name not in wide} == {
+            name: cell for name, cell in theirs.items() if name not in wide
+        }
+
+
+@in_full_all()
+@over("form", LINES)
+def test_rows_are_shown_as_they_are_read(form: str, take: Any) -> None:
+    of_form: list[tuple[Schema, Format]] = [(WIDE, {"name": form, "bits": 6} if form == "vw" else form), (NAMED, form)]
+    of_form += [(schema, form) for schema in SCHEMAS if form == "vw"]
+    for schema, format in of_form:
+        for record in [*record_format(form).EXAMPLES, *(VW_LINES if form == "vw" else [])]:
+            assert_shown(schema, format, record)
+            for worse in spoiled(record, take, 40, b" |:'\n\t.1e-#"):
+                assert_shown(schema, format, worse)
+
+
+def test_rows_that_a_job_cannot_take_are_written_as_they_were() -> None:
+    for form in LINES:
+        line = b"spam# 99:0.5 3:0.001\n1# 2:1\n".replace(b"#", b" |" if form == "vw" else b"")
+        rows = record_rows(WIDE, form, line).rows
+        assert rows[0]["late"] == "spam" and row_counter(WIDE, form).count([line]).dead == 1
+        assert encode_rows(form, WIDE, rows) == line
+    schema = schema_of(**{"a.b": USER, "rest": REST})
+    (row,) = record_rows(schema, "vw", b"1 |u x:n/a |b y").rows
+    assert row.keys() == {"late", "w", "a.b"} and '":n/a"' in row["a.b"].reason
+
+
+def test_values_are_shown_as_short_as_they_can_be() -> None:
+    record = b"1 3:0.1 4:16777217 5:1e-45 6:-0 7:1e18\n" * 1500  # more than one batch
+    rows = record_rows(WIDE, "libsvm", record).rows
+    assert len(rows) == 1500 and all(row == rows[0] for row in rows)
+    assert str(rows[0]["wide"]) == "[[3, 0.1], [4, 16777216.0], [5, 1e-45], [6, 0.0], [7, 1e+18]]"
 
 
 def test_each_column_has_its_namespaces_and_one_the_others() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamtrain.columns.formats import Format, checked, format_names, mistakes, parse, record_format
+from streamtrain.columns.formats import Format, checked, format_names, is_lines, mistakes, parse, record_format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -43,7 +43,7 @@ def untyped_formats() -> list[str]:
 
 def is_columnar(name: str) -> bool:
     """Returns True where a record has columns of one type each, whose encoder refuses what does not fit."""
-    return parse(example_format(name), record_format(name).EXAMPLES[0]).columns is not None
+    return not is_lines(name) and parse(example_format(name), record_format(name).EXAMPLES[0]).columns is not None
 
 
 def plain_formats(schema: Schema) -> list[str]:

@@ -72,6 +72,18 @@ def parse(format: Format, record: bytes, headers: Iterable[tuple[str, bytes | No
     return parsed
 
 
+def is_lines(format: Format) -> bool:
+    """Returns True if the format's records are lines of text that hold features by index. Its module has LINES. In
+    place of encode() and parse() it has head(line), which returns the texts before the features, each with its part."""
+    return getattr(_of(format)[0], "LINES", False)
+
+
+def line_head(format: Format) -> Callable[[bytes], list[tuple[str, bytes]]]:
+    """Returns head() of such a format."""
+    head: Callable[[bytes], list[tuple[str, bytes]]] = _of(format)[0].head
+    return head
+
+
 def encode_rows(format: Format, schema: Any, rows: Sequence[Any]) -> bytes:
     """Rows of a Schema as they are, one record."""
     module, given = _of(format)

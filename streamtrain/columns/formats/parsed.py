@@ -35,7 +35,6 @@ class Parsed:
     row_count: int = 0  # packed only
     broken_field: str = ""  # of the row, where the format knows it
     maps_of_arrays: bool = True  # a row whose first column holds an array is columns
-    by_role: bool = False  # keys of rows are what lines of text hold, and not names: formats/sparse_text.py
     written: bool = False  # all values are texts, of which a number is one too: Kind.written
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from streamtrain import _native
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats._cells import plain_columns
-from streamtrain.columns.formats.parsed import Pairs, Parsed, Unusable, registry_frame
-from streamtrain.columns.paths import cell_at
+from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -16,26 +15,7 @@ LABEL = "label"
 WEIGHT = "weight"
 TAG = "tag"
 FEATURES = "features"
-_ODD = frozenset(" \t\r\n|:#'")
 _PARTS = {LABEL: "a label", WEIGHT: "a weight", TAG: 'one with path = "tag"'}
-
-
-class Features(list[Any]):
-    """A line's, side by side; of each of its namespaces, in order, the name and how many there are up to its end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.namespaces: list[tuple[bytes, int]] = []
-
-    def of(self, column: Column, others: frozenset[bytes]) -> list[Any]:
-        """Returns the features that a column takes, beside columns of the namespaces `others`."""
-        wanted = None if column.namespaces is None else {name.encode() for name in column.namespaces}
-        found, start = [], 0
-        for name, end in self.namespaces:
-            if name in wanted if wanted is not None else name not in others:
-                found += self[start:end]
-            start = end
-        return found
 
 
 def names(schema: Schema) -> dict[str, str]:
@@ -52,16 +32,6 @@ def features(schema: Schema) -> dict[str, Column]:
 
 def _is_tag(column: Column) -> bool:
     return column.path == TAG and column.entry.cells(column) == "value"
-
-
-def named(schema: Schema, row: Any) -> Any:
-    """A row of a line by the columns' names, its tag where that stands; what is no column's is left out."""
-    if not isinstance(row, Pairs):
-        return row
-    by, wide, given = names(schema), features(schema), dict(row)
-    others = frozenset(name.encode() for column in wide.values() for name in column.namespaces or ())
-    cells = [(part if part == TAG else by[part], value) for part, value in row if part in by]
-    return Pairs([*cells, *((name, given[FEATURES].of(column, others)) for name, column in wide.items())])
 
 
 def mistakes(schema: Schema, form: str, more: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
@@ -84,52 +54,21 @@ def mistakes(schema: Schema, form: str, more: tuple[str, ...] = ()) -> Iterator[
             taken.setdefault(each, name)
 
 
-def encode(schema: Schema, columns: Mapping[str, Any], line: Callable[..., str]) -> bytes:
-    """A line for each row of columns."""
-    cells = plain_columns(columns)
-    count = max(map(len, cells.values()), default=0)
-    return encode_rows(schema, [{name: column[row] for name, column in cells.items()} for row in range(count)], line)
+def encode_rows(format: str, schema: Schema, rows: Sequence[Any]) -> bytes:
+    """A line for each row, a dict, by the native encoder. UserMistake for a cell that no line can hold."""
+    columns = [(column.entry, column) for _, column in schema.columns]
 
+    def plain(value: Any, number: int) -> Any:
+        kind, column = columns[number]
+        return kind.plain(column, value)
 
-def encode_rows(schema: Schema, rows: Sequence[Any], line: Callable[..., str]) -> bytes:
-    """`line(label, weight, tag, features)` of each row, a dict: words, and of each of its columns of features the first
-    namespace (None: it names none) and its pairs, of words. UserMistake for what is no word."""
-    by, wide, made = names(schema), features(schema), []
-    for row in rows:
-        if not isinstance(row, Mapping):
-            raise UserMistake(f"rows: expected dicts, got {type(row).__name__}")
-        cell = {part: _word(cell_at(row, schema.paths.get(name, (name,)))) for part, name in by.items()}
-        parts = [
-            (column.namespaces[0] if column.namespaces else None, _pairs(cell_at(row, schema.paths.get(name, (name,)))))
-            for name, column in wide.items()
-        ]
-        written = line(*(cell.get(part, "") for part in (LABEL, WEIGHT, TAG)), parts)
-        made.append((written or " ") + "\n")  # a line that holds nothing is no row
-    return "".join(made).encode()
-
-
-def _pairs(given: Any) -> list[tuple[str, str]]:
-    pairs = (given.items() if isinstance(given, Mapping) else given) or ()
-    return [(_word(index), _word(value)) for index, value in pairs]
-
-
-def _word(cell: Any) -> str:
-    if cell is None:
-        return ""
-    word = str(int(cell)) if isinstance(cell, bool) else repr(cell) if isinstance(cell, float) else str(cell)
-    if _ODD & set(word):
-        raise UserMistake(f"rows: expected a word without spaces, bars and colons, got {cell!r}")
-    return word
-
-
-def parse(record: bytes, row: Callable[[bytes], Any]) -> Parsed:
-    """`row(line)` of each line that holds something."""
-    parsed = Parsed(broken=registry_frame(record), written=True, maps_of_arrays=False, by_role=True)
-    if parsed.broken is None:
-        lines = [line for piece in record.split(b"\n") if (line := piece.lstrip(b"\r"))]
-        parsed.many = True
-        parsed.rows = [row(line.removesuffix(b"\r")) for line in lines]
-    return parsed
+    encoder = _native.RecordEncoder(format, schema.native_columns(), plain)
+    try:
+        encoder.read_rows(list(rows))
+        return encoder.encode(0, len(rows))
+    except ValueError as error:
+        row, name, expected, got = error.args
+        raise UserMistake(f"rows: row {row}, column {name}: expected {expected}, got {got}") from None
 
 
 def text(word: bytes) -> Any:

@@ -12,11 +12,11 @@ from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
 from streamtrain.columns.kinds.category import Hashed, hash_seed
 from streamtrain.columns.kinds.cell import float32, whole
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, Wrong
-from streamtrain.columns.vw_hash import MOST_BITS, vw_hash, vw_seed
 from streamtrain.compute.input import SUM
 
 HELP = "pairs of an index or a name and a number, or a map; without `embed` each index has a weight for each output"
 SCALE = "scale"  # of a block's name
+MOST_BITS = 30  # of an index that Vowpal Wabbit's hash gives
 _ODD = frozenset(" \t\r\n:|")  # in no name of a namespace
 
 
@@ -100,24 +100,20 @@ class Sparse(Kind[Options]):
         return 0.0
 
     def _pair(self, name: str, column: Options, given: Any) -> tuple[int, Any]:
+        """An index and a value. Names that Vowpal Wabbit hashes, those of a column with `vw_bits`, come as indexes."""
         if not isinstance(given, list) or len(given) != 2 or None in given:
             raise Wrong
         assert column.buckets is not None
         key, value = given
         if isinstance(key, str):
-            is_index = key.isascii() and key.isdigit()
-            index: int | None = int(key) if is_index else self._hashed(name, column, key, column.buckets)
+            index: int | None = int(key) if key.isascii() and key.isdigit() else None
+            if index is None:
+                index = _native.murmur3(key.encode(), hash_seed(name), column.hash_bits) % column.buckets
         else:
             index = None if isinstance(key, bool) else whole(key)
         if index is None or not 0 <= index < column.buckets:
             raise Wrong
         return index, float32(value)
-
-    def _hashed(self, name: str, column: Options, key: str, buckets: int) -> int:
-        if column.vw_bits is None:
-            return _native.murmur3(key.encode(), hash_seed(name), column.hash_bits) % buckets
-        first = (column.namespaces or [""])[0]
-        return vw_hash(key.encode(), vw_seed(first)) & ((1 << column.vw_bits) - 1)
 
     def takes_text(self, column: Options) -> bool:
         return True

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -24,7 +24,9 @@ class Process:
         self._child = child
 
     @classmethod
-    def spawn(cls, command: list[str], output: Path, detached: bool) -> Process:
+    def spawn(
+        cls, command: list[str], output: Path, detached: bool, environment: Mapping[str, str] | None = None
+    ) -> Process:
         """Start `command` in a session of its own (Ctrl-C does not reach it), its output to the file `output`.
 
         Unless detached it is killed when the thread that called this ends, however that happens.
@@ -37,6 +39,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=None if detached else die_with_parent(),
+                env=environment,
             )
         return cls(child.pid, _start_ticks(child.pid) or 0, child)
 
@@ -45,6 +48,11 @@ class Process:
         if self._child is not None:
             return self._child.poll() is None
         return self.started != 0 and _start_ticks(self.pid) == self.started
+
+    @property
+    def exit_code(self) -> int | None:
+        """Returns the exit code of a process that this one started; None while it runs."""
+        return None if self._child is None else self._child.poll()
 
     def terminate(self) -> None:
         """SIGTERM; does not wait."""

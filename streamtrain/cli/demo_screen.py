@@ -1,144 +1,101 @@
-"""The screen of `streamtrain demo`: the live one, a plain line, and the summary at the end."""
+"""The screen of `streamtrain demo`, which is that of `status` with the traffic, a plain line, and the summary."""
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from streamtrain.cli.output import age_text
-from streamtrain.cli.quality import SCORES, quality_table, score, trend, window_name
-from streamtrain.demo.standing import Standing
-from streamtrain.demo.summary import Summary
+from streamtrain.cli.quality import SCORES, score
+from streamtrain.cli.standing_view import standing_view
+from streamtrain.demo.flights import date_text, flight_text
+from streamtrain.demo.traffic import Document, Traffic
 
 QUESTION = "Will it arrive more than 15 minutes late?"
-LEARNING = Text("Each flight is predicted, then learned; beside it the constant prediction:", "dim")
+LEARNING = Text("Each flight is predicted, then learned; beside it the constant prediction.", "dim")
 NAME_COLUMNS = 13  # of the summary
 
 
-def screen(standing: Standing) -> RenderableType:
+def screen(traffic: Traffic) -> RenderableType:
     """The live screen."""
-    head = Table.grid(expand=True)
-    head.add_column()
+    head = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    head.add_column(ratio=1)
     head.add_column(justify="right")
-    head.add_row(Text(QUESTION, "bold"), Text(f"{standing.date}, 2013 · {standing.seconds:.0f} s", "dim"))
-    parts: list[RenderableType] = [head, _stream(standing), "", _processes(standing), "", LEARNING, _quality(standing)]
-    shares = trend(standing.windows)
-    if shares is not None:
-        parts += ["", shares]
-    if standing.newest_answer is not None:
-        parts += ["", _answer(standing)]
-    return Padding(Group(*parts), (1, 1, 0, 1))
+    date = date_text(traffic.flights, max(0, traffic.sent - 1))
+    head.add_row(Text(QUESTION, "bold"), Text(f"{date}, 2013 · {traffic.seconds:.0f} s", "dim"))
+    sent = f"{traffic.sent:,} of {traffic.rows:,} flights sent"
+    head.add_row(ProgressBar(total=traffic.rows, completed=traffic.sent), sent)
+    figures = traffic.to_dict()
+    delays = _delays(figures["answer_delay_p50_s"], figures["answer_delay_p99_s"])
+    answered = f"{traffic.answers:,} of {traffic.requests:,}, {figures['answers_per_s']:,.0f}/s{delays}"
+    more: list[tuple[str, object]] = [("predictions", answered)]
+    if traffic.newest is not None:
+        row, probability = traffic.newest
+        text = Text(f"{flight_text(traffic.flights, row)}: ", no_wrap=True, overflow="ellipsis")
+        text.append(f"late with {probability:.0%}", "yellow" if probability >= 0.5 else "green")
+        truth = {0.0: "was on time", 1.0: "was late"}.get(traffic.flights["late"][row], "never arrived")
+        more.append(("newest answer", text.append(f", {truth}", "dim")))
+    status = {**traffic.status, "dead_letters": {}}  # the line of the rows counts them
+    return Padding(Group(head, LEARNING, "", standing_view(status, more)), (1, 1, 0, 1))
 
 
-def _stream(standing: Standing) -> Table:
-    table = Table.grid(padding=(0, 2), expand=True)
-    table.add_column(ratio=1)
-    table.add_column(justify="right")
-    table.add_row(
-        ProgressBar(total=standing.rows, completed=standing.sent),
-        f"{standing.sent:,} of {standing.rows:,} flights sent",
-    )
-    return table
+def _delays(p50_s: float | None, p99_s: float | None) -> str:
+    if p50_s is None or p99_s is None:
+        return ""
+    p50, p99 = (f"{delay_s * 1_000:,.0f} ms" if delay_s < 10 else f"{delay_s:.0f} s" for delay_s in (p50_s, p99_s))
+    return f", p50 {p50}, p99 {p99}"
 
 
-def _processes(standing: Standing) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    waiting = "Kafka cannot be reached, waiting" if standing.unreachable else f"lag {standing.lag:,} rows"
-    table.add_row("training", f"{standing.trained:,} learned", f"{standing.rows_per_s:,.0f} rows/s", waiting)
-    if standing.version and standing.trained:
-        newest = "" if standing.event_age_s is None else f"with rows {age_text(standing.event_age_s)} old"
-        table.add_row("snapshot", f"version {standing.version}", f"{age_text(standing.age_s)} old", newest)
-    else:
-        table.add_row("snapshot", "none yet", "", "")
-    answered = f"{standing.answered:,} of {standing.asked:,}"
-    table.add_row("predictions", answered, f"{standing.answers_per_s:,.0f}/s", _delay(standing))
-    dead = sum(standing.dead.values())
-    table.add_row("left out", f"{standing.filtered:,} never arrived", f"{dead:,} dead letters", "")
-    return table
-
-
-def _delay(standing: Standing) -> str:
-    p50_s, p99_s = standing.delay_p50_s, standing.delay_p99_s
-    return "" if p50_s is None or p99_s is None else f"p50 {_ms(p50_s)}, p99 {_ms(p99_s)}"
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1_000:,.0f} ms" if seconds < 10 else f"{seconds:.0f} s"
-
-
-def _quality(standing: Standing) -> Table:
-    """Scores of the newest window and in total, the constant prediction's beside each."""
-    window = standing.windows[-1] if standing.windows else {}
-    return quality_table({window_name(window): window, "in total": standing.scores})
-
-
-def _answer(standing: Standing) -> Text:
-    told = standing.newest_answer
-    assert told is not None
-    text = Text("newest answer  ", "bold", no_wrap=True, overflow="ellipsis")
-    text.append(f"{told.flight}: ")
-    text.append(f"late with {told.probability:.0%}", "yellow" if told.probability >= 0.5 else "green")
-    truth = "never arrived" if told.late is None else "was late" if told.late else "was on time"
-    return text.append(f", {truth}", "dim")
-
-
-def plain(standing: Standing) -> str:
+def plain(figures: Document) -> str:
     """The same in a line, for pipes and logs."""
-    if not standing.scores:
-        return f"{standing.seconds:5.1f} s  {standing.sent:,} flights sent, none learned yet"
-    window = standing.windows[-1] if standing.windows else standing.scores
-    both = {key: f"{score(window, key)} ({score(standing.scores, key)} in total)" for key in ("log_loss", "auc")}
+    seconds, total, window = f"{figures['seconds']:5.1f} s", figures["total"], figures["window"]
+    if not total:
+        return f"{seconds}  {figures['rows_sent']:,} flights sent, none learned yet"
+    loss, auc = (f"{score(window, key)} ({score(total, key)} in total)" for key in ("log_loss", "auc"))
     return (
-        f"{standing.seconds:5.1f} s  {standing.trained:,} rows, {standing.rows_per_s:,.0f}/s, lag {standing.lag:,}; "
-        f"snapshot {standing.version}, {age_text(standing.age_s)} old; "
-        f"log loss {both['log_loss']}, constant {score(standing.scores, 'constant_log_loss')}; AUC {both['auc']}; "
-        f"{standing.answers_per_s:,.0f} predictions/s"
+        f"{seconds}  {figures['rows_trained']:,} rows, {figures['rows_per_s']:,.0f}/s, lag {figures['lag']:,}; "
+        f"snapshot {figures['version']}, {age_text(figures['age_s'])} old; log loss {loss}, "
+        f"constant {score(total, 'constant_log_loss')}; AUC {auc}; {figures['answers_per_s']:,.0f} predictions/s"
     )
 
 
-def ending(summary: Summary) -> list[RenderableType]:
-    """The summary for people, in parts: a string is shown whole, the rest is cut where the terminal is narrow."""
-    return ["", _counts(summary), "", *_checks(summary), "", *_next(summary)]
+def show_summary(console: Console, summary: Document, streamed_s: float) -> None:
+    """Shows the results; where the terminal is narrow, all but commands and problems is cut."""
+    console.print("", _counts(summary, streamed_s), "", soft_wrap=False, no_wrap=True, overflow="ellipsis")
+    checks, predictions = summary["verify"]["checks"], summary["predictions"]
+    for check in checks:
+        line = Text(f"{'verify' if check is checks[0] else '':{NAME_COLUMNS}}", "bold")
+        line.append(*(("ok      ", "green") if check["ok"] else ("FAILED  ", "bold red")))
+        line.append(f"{check['name']:14}{check['promise']}", "dim" if check["ok"] else "red")
+        console.print(line, soft_wrap=False, no_wrap=True, overflow="ellipsis")
+    problems = [f"{check['name']}: {problem}" for check in checks for problem in check["problems"][:5]]
+    rows = dict(summary["rows"])
+    if (sent := rows.pop("produced")) != (accounted := sum(rows.values())):
+        problems.append(f"{sent:,} rows sent, {accounted:,} accounted for")
+    if missing := predictions["requests"] - predictions["answers"]:
+        problems.append(f"{missing:,} requests without an answer")
+    for problem in problems:
+        console.print(f"FAILED {problem}", markup=False)
+    console.print("", Text("next", "bold"), sep="\n")
+    for following in summary["next"]:
+        console.print(Text(f"  {following['text']}", "dim"), f"  {following['command']}", sep="\n")
 
 
-def _counts(summary: Summary) -> Table:
-    standing, report = summary.standing, summary.report
+def _counts(summary: Document, streamed_s: float) -> Table:
+    rows, quality, predictions = summary["rows"], summary["quality"], summary["predictions"]
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(min_width=NAME_COLUMNS - 2, style="bold")
-    streamed = f"{standing.sent:,} streamed in {standing.streamed_s:.0f} s"
-    table.add_row("flights", f"{streamed}, {report.rows_trained:,} learned")
-    table.add_row("left out", f"{report.rows_filtered:,} never arrived, {report.rows_dead:,} damaged: dead letters")
+    table.add_row("flights", f"{rows['produced']:,} streamed in {streamed_s:.0f} s, {rows['trained']:,} learned")
+    table.add_row("left out", f"{rows['filtered']:,} never arrived, {rows['dead_lettered']:,} damaged: dead letters")
     for title, key in SCORES:
-        if key in standing.scores:
-            constant = score(standing.scores, f"constant_{key}")
-            table.add_row(title, f"{score(standing.scores, key)}, the constant prediction's {constant}")
-    table.add_row("snapshots", f"{standing.version:,} published")
-    errors = f", {standing.errors:,} with an error" if standing.errors else ""
-    answered = f"{standing.answered:,} of {standing.asked:,} requests answered{errors}"
-    table.add_row("predictions", ", ".join(filter(None, (answered, _delay(standing)))))
+        if key in quality:
+            constant = score(quality, f"constant_{key}")
+            table.add_row(title, f"{score(quality, key)}, the constant prediction's {constant}")
+    table.add_row("snapshots", f"{summary['snapshots']:,} published")
+    errors = f", {predictions['errors']:,} with an error" if predictions["errors"] else ""
+    answered = f"{predictions['answers']:,} of {predictions['requests']:,} requests answered{errors}"
+    table.add_row("predictions", answered + _delays(predictions["delay_p50_s"], predictions["delay_p99_s"]))
     return table
-
-
-def _checks(summary: Summary) -> list[RenderableType]:
-    lines: list[RenderableType] = []
-    for check in summary.report.checks:
-        line = Text(f"{'' if lines else 'verify':{NAME_COLUMNS}}", "bold")
-        line.append("ok      " if check.ok else "FAILED  ", "green" if check.ok else "bold red")
-        lines.append(line.append(f"{check.name:14}{check.promise}", "dim" if check.ok else "red"))
-    problems = [f"{check.name}: {problem}" for check in summary.report.checks for problem in check.problems[:5]]
-    if summary.rows_accounted != summary.standing.sent:
-        problems.append(f"{summary.standing.sent:,} rows sent, {summary.rows_accounted:,} accounted for")
-    if summary.missing_answers:
-        problems.append(f"{summary.missing_answers:,} requests without an answer")
-    return lines + [f"FAILED {problem}" for problem in problems]
-
-
-def _next(summary: Summary) -> list[RenderableType]:
-    lines: list[RenderableType] = [Text("next", "bold")]
-    for following in summary.next_commands:
-        lines += [Text(f"  {following.text}", "dim"), f"  {following.command}"]
-    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -21,8 +22,8 @@ _MOST_CLASSES = 12
 _LINES = {NAME: standing_text}  # how one of the metrics is told; others by their names
 
 
-def standing_view(document: dict[str, Any]) -> Group:
-    """A screen of `JobStanding.look`'s document; "error" in it is why it is an older one."""
+def standing_view(document: dict[str, Any], extra: Iterable[tuple[str, object]] = ()) -> Group:
+    """A screen of `JobStanding.look`'s document and `extra` lines; "error" in it is why it is an older one."""
     lines: list[tuple[str, object]] = [("job", document["job"])]
     if not document["exists"]:
         lines.append(("records", f"{document['records']} is not there; streamtrain topics create"))
@@ -54,7 +55,7 @@ def standing_view(document: dict[str, Any]) -> Group:
         lines.append(("warning", Text(document["warning"], "bold yellow")))
     if "error" in document:
         lines.append(("error", Text(document["error"], "bold red")))
-    parts: list[RenderableType] = [table(["", ""], lines)]
+    parts: list[RenderableType] = [table(["", ""], [(Text(title, "bold"), value) for title, value in [*lines, *extra]])]
     total, window, *others = (metrics.get(span) or {} for span in SPANS)
     if len(total) > 2:  # more than rows and weight
         more = {name.replace("_", " "): scores for name, scores in zip(SPANS[2:], others, strict=True) if scores}

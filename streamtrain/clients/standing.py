@@ -5,7 +5,8 @@ Joins no group and commits nothing; each look reads what has been added since th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ import numpy as np
 from streamtrain.clients.dead_letters import Found, Stray, read_dead_letters
 from streamtrain.clients.glance import LOGS, TOPICS, Document, Glance
 from streamtrain.compute.confusion import MATRIX, by_class
+from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.learning import Learning
 from streamtrain.kafka.reading import Reading
@@ -69,6 +71,17 @@ class JobStanding(Glance):
             "dead_letters": self._letters,
             "dead_letters_not_ours": self._strays,
         }
+
+    def watch(self, every_s: float) -> Iterator[Document]:
+        """Yields `look` again and again; while Kafka is away the last one, with the reason as `error`."""
+        document = self.look()
+        while True:
+            yield document
+            time.sleep(every_s)
+            try:
+                document = self.look()
+            except StreamtrainError as error:
+                document = {**document, "error": str(error)}
 
     def _behind_open_transaction(self, records: str, ends: list[int]) -> int:
         """Offsets of records that no read_committed reader sees yet, which the lag leaves out."""

@@ -1,106 +1,72 @@
-"""The demo's folder: its job file, Kafka's data, the logs of its processes; and what an earlier run left in it."""
+"""The demo's folder: its job file, Kafka's data, its processes and their logs; and the names of its jobs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+import signal
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from streamtrain.errors import UserMistake
+from streamtrain.broker.process import Process
+from streamtrain.errors import CheckFailed, KafkaUnreachable, Replaced, StreamtrainError, UserMistake
 
 FOLDER = Path("streamtrain-demo")
 JOB_NAME = "flights"
-JOB_FILE = """\
-# Written by `streamtrain demo`: will a flight out of New York arrive more than 15 minutes late?
-name = "{name}"
-
-[kafka]
-bootstrap.servers = "{bootstrap}"
-
-[records]
-format = "json"
-
-[columns]
-dep_delay = {{ kind = "number", standardize = true, missing = 0 }}   # minutes; null where the flight was cancelled
-distance  = {{ kind = "number", standardize = true }}                # miles
-hour      = {{ kind = "category", buckets = 32, embed = 4 }}         # of the scheduled departure, New York's time
-month     = {{ kind = "category", buckets = 16, embed = 2 }}
-day       = {{ kind = "number", standardize = true }}
-weekday   = {{ kind = "category", buckets = 16, embed = 2 }}         # Monday is 0
-carrier   = {{ kind = "category", buckets = 64, embed = 4 }}
-origin    = {{ kind = "category", buckets = 16, embed = 2 }}
-dest      = {{ kind = "category", buckets = 256, embed = 8 }}
-sched     = {{ role = "event_time", unit = "ms" }}
-late      = {{ role = "label", missing = "skip" }}                   # a flight that never arrived has none
-
-[model]
-layers = [ {{ dense = 64, activation = "relu" }}, {{ dense = 32, activation = "relu" }} ]
-loss   = "binary_cross_entropy"
-
-[optimizer]
-name = "adam"
-learning_rate = 3e-3
-
-[train]
-batch_rows = 64
-workers = {workers}
-
-[publish]
-interval = "500ms"
-"""
+JOB_FILE, EARLIER_JOB_FILE = FOLDER / "flights.toml", FOLDER / "flights-before.toml"
+KAFKA = FOLDER / "kafka"
+LOG_TAIL_LINES = 15
+ERRORS = {error.exit_code: error for error in (CheckFailed, UserMistake, KafkaUnreachable, Replaced)}
 
 
-@dataclass(frozen=True)
-class Folder:
-    """The folder of everything that the demo writes."""
-
-    path: Path = FOLDER
-
-    @property
-    def job_file(self) -> Path:
-        return self.path / f"{JOB_NAME}.toml"
-
-    @property
-    def kept_job_file(self) -> Path:
-        """An earlier run's, moved aside."""
-        return self.path / f"{JOB_NAME}-before.toml"
-
-    @property
-    def kafka(self) -> Path:
-        return self.path / "kafka"
-
-    def log(self, command: str) -> Path:
-        return self.path / f"{command}.log"
-
-    def make(self) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserMistake(
-                f"{self.path}: expected to make a folder here for the demo, got: {error.strerror}; go to another folder"
-            ) from error
-
-    def write_job(self, text: str) -> None:
-        """The job file of this run; one that is there is kept beside it."""
-        if self.job_file.exists():
-            self.job_file.replace(self.kept_job_file)
-        self.job_file.write_text(text, encoding="utf-8")
+def make_folder() -> None:
+    try:
+        FOLDER.mkdir(exist_ok=True)
+    except OSError as error:
+        what = f"{FOLDER}: expected to make a folder here for the demo, got: {error.strerror}"
+        raise UserMistake(f"{what}; go to another folder") from error
 
 
 def job_text(name: str, bootstrap: str, workers: int) -> str:
-    """The job file's."""
-    return JOB_FILE.format(name=name, bootstrap=bootstrap, workers=workers)
+    text = Path(__file__).with_name("flights.toml").read_text(encoding="utf-8")
+    for default, value in (('"flights"', f'"{name}"'), ("localhost:9092", bootstrap), ("= 2\n", f"= {workers}\n")):
+        text = text.replace(default, value, 1)
+    return text
+
+
+def write_job(text: str) -> None:
+    """Writes the job file of this run; keeps that of an earlier one beside it."""
+    if JOB_FILE.exists():
+        JOB_FILE.replace(EARLIER_JOB_FILE)
+    JOB_FILE.write_text(text, encoding="utf-8")
 
 
 def jobs_in(topics: Collection[str]) -> list[str]:
-    """The names of the demo's jobs whose topics are among `topics`, oldest first."""
+    """Returns the names of the demo's jobs whose topics are among `topics`, oldest first."""
     found = {match[1] for topic in topics if (match := re.fullmatch(rf"({JOB_NAME}(?:-\d+)?)\.[a-z-]+", topic))}
     return sorted(found, key=lambda name: int(name.rpartition("-")[2]) if "-" in name else 1)
 
 
-def fresh_name(topics: Collection[str]) -> str:
-    """A job name none of whose topics is there: flights, flights-2, …"""
-    taken = set(jobs_in(topics))
-    return next(name for number in count(1) if (name := JOB_NAME + (f"-{number}" if number > 1 else "")) not in taken)
+def fresh_name(earlier: Collection[str]) -> str:
+    """Returns the first of the names flights, flights-2, … that no earlier job has."""
+    names = (JOB_NAME if number == 1 else f"{JOB_NAME}-{number}" for number in count(1))
+    return next(name for name in names if name not in earlier)
+
+
+class Child:
+    """A process that runs `streamtrain COMMAND …`. Ctrl-C does not reach it; it is killed when the demo dies."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.name, self.log = f"streamtrain {command[0]}", FOLDER / f"{command[0]}.log"
+        call = [sys.executable, "-P", "-c", "from streamtrain.cli import main; main()", *command]
+        self.process = Process.spawn(call, self.log, detached=False, environment=environment)
+
+    def check(self, expected: int | None = None) -> None:
+        """Raises its error if it has ended, unless with the exit code `expected`."""
+        code = self.process.exit_code
+        if code is None or code == expected:
+            return
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]) or "(it wrote nothing)"
+        raise ERRORS.get(code, StreamtrainError)(f"{self.name} {how}; the end of its log ({self.log}):\n{tail}")

@@ -23,6 +23,7 @@ ALLOWED = {
         "records, snapshots, rounds, control, dead-letters, predictions": "the topics a status and the page need",
     },
     "streamtrain/cli/first_job/sources.py": {"json, msgpack": "formats whose records say what they are"},
+    "streamtrain/cli/commands/demo.py": {"train, predict": "the two commands that the demo runs"},
     "streamtrain/columns/expression.py": {"number, text": _CELL},
     "streamtrain/columns/formats/avro.py": {"number, text": _CELL},
     "streamtrain/columns/formats/protobuf.py": {"number, text": _CELL},
@@ -30,7 +31,6 @@ ALLOWED = {
     "streamtrain/columns/kinds/input.py": {"..., category, time": "what an input may hold"},
     "streamtrain/columns/kinds/label.py": {"number, category": "what a label may be beside its role"},
     "streamtrain/columns/transforms/transform.py": {"number, text, time, hash": _CELL},
-    "streamtrain/demo/page.py": {"train, predict": "the two commands that the demo runs"},
     "streamtrain/run/findings.py": {"records, snapshots": "the topics whose loss loses training"},
     "tests": {
         "train, predict, serve": "services of the compose file",

@@ -215,7 +215,7 @@ LOSS = "binary_cross_entropy"
 @functools.cache
 def flights(count: int) -> list[dict[str, Any]]:
     """The demo's first flights that have arrived."""
-    columns = load_flights(2 * count).columns
+    columns = load_flights(2 * count)
     arrived = np.flatnonzero(~np.isnan(columns["late"]))[:count]
     names = (*FEATURES, "sched", "late")
     cells = (columns[name][arrived] for name in names)

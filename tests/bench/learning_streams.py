@@ -70,7 +70,7 @@ def _flights() -> Table | None:
         data_file()
     except UserMistake:
         return None
-    columns = load_flights().columns
+    columns = load_flights()
     names = [*FEATURES, "late"]
 
     def cells(name: str) -> list[Any]:

@@ -87,7 +87,7 @@ def test_counts_are_exact_every_check_passes_and_it_learns(finished):
     _, lines, errors = finished
     summary = lines[-1]
     flights, damaged = load_flights(ROWS), damaged_rows(ROWS)
-    unlabelled = sum(flights.columns["late"] != flights.columns["late"])
+    unlabelled = sum(flights["late"] != flights["late"])
     assert summary["event"] == "summary" and summary["ok"] and summary["verify"]["ok"]
     assert summary["rows"] == {
         "produced": ROWS,

@@ -53,7 +53,7 @@ class Category:
     name: str
     buckets: int
     embed: int
-    init: str = AUTO   # of compute/initializers
+    init: str = AUTO   # of compute/initializers.py
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Registries: folders whose files are entries. A file is one where a line of its own begins with the registry's word.
+"""Registries: folders whose files are entries, and modules with an entry for each decorated function.
 
-Names and help are read from the text, so that a program starts quickly; an entry is imported when it is asked for.
+A file is an entry if a line of its own begins with the registry's word. Names and help are read from its text, so that
+a program starts quickly; the entry is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from streamtrain.errors import UserMistake
 
@@ -31,14 +33,95 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     )
 
 
-class Registry:
-    """The entries of one package: its modules that declare `word` at their top level, each named by its file's stem.
+class Described(Protocol):
+    """An entry of a module's registry."""
 
-    `what` names an entry in errors; with `dashed`, people see dashes where a file's name has underscores.
+    @property
+    def help(self) -> str: ...
+
+
+E = TypeVar("E", bound=Described)
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+
+
+class BaseRegistry(ABC):
+    """Entries by name, of a package or a module called `package`.
+
+    `what` names an entry in errors; with `dashed`, people see dashes where a name has underscores.
     """
 
+    def __init__(self, package: str, what: str, dashed: bool = False) -> None:
+        self.package, self.what, self.dashed = package, what, dashed
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Returns the names of the entries, sorted."""
+
+    @abstractmethod
+    def help(self, name: str) -> str:
+        """Returns an entry's line of help."""
+
+    @abstractmethod
+    def get(self, name: str) -> Any:
+        """Returns the entry by its name or as people write it; UserMistake with the nearest name if there is none."""
+
+    def shown(self, name: str) -> str:
+        """A name as people write it."""
+        return name.replace("_", "-") if self.dashed else name
+
+    def describe(self) -> dict[str, str]:
+        """Each entry with its help."""
+        return {name: self.help(name) for name in self.names()}
+
+    def _known(self, name: str) -> str:
+        """Returns the name of an entry as code has it; UserMistake if there is none."""
+        known = self.names()
+        own = name.replace("-", "_") if self.dashed else name
+        if own not in known:
+            shown = [self.shown(each) for each in known]
+            near = nearest(name, shown)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise UserMistake(f"{self.what}: expected one of {', '.join(shown)}, got {name!r}{hint}")
+        return own
+
+
+class ModuleRegistry(BaseRegistry, Generic[F, P, E]):
+    """Small entries, all in one module: functions, each under `@REGISTRY.entry(…)` and named as the function is.
+
+    An entry is `make(function, …)`, with the arguments of its decorator.
+    """
+
+    def __init__(self, module: str, what: str, make: Callable[Concatenate[F, P], E]) -> None:
+        super().__init__(module, what)
+        self._make = make
+        self._entries: dict[str, E] = {}
+
+    def entry(self, *arguments: P.args, **named: P.kwargs) -> Callable[[F], F]:
+        """Adds the function that it decorates, and returns it as it is."""
+
+        def add(function: F) -> F:
+            self._entries[function.__name__] = self._make(function, *arguments, **named)
+            return function
+
+        return add
+
+    def names(self) -> list[str]:
+        return sorted(self._entries)
+
+    def help(self, name: str) -> str:
+        return self._entries[name].help
+
+    def get(self, name: str) -> E:
+        return self._entries[self._known(name)]
+
+
+class Registry(BaseRegistry):
+    """The entries of one package: its modules that declare `word` at their top level, each named by its file's stem."""
+
     def __init__(self, package: str, what: str, word: str = "HELP", dashed: bool = False) -> None:
-        self.package, self.what, self.word, self.dashed = package, what, word, dashed
+        super().__init__(package, what, dashed)
+        self.word = word
 
     def texts(self) -> Mapping[str, str]:
         """The text of each entry, by name, sorted."""
@@ -48,20 +131,9 @@ class Registry:
         """The entries found, sorted; none is imported."""
         return list(self.texts())
 
-    def shown(self, name: str) -> str:
-        """A name as people write it."""
-        return name.replace("_", "-") if self.dashed else name
-
     def get(self, name: str) -> ModuleType:
-        """The entry's module, by its name or as people write it; UserMistake with the nearest name if there is none."""
-        known = self.texts()
-        stem = name.replace("-", "_") if self.dashed else name
-        if stem not in known:
-            shown = [self.shown(each) for each in known]
-            near = nearest(name, shown)
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise UserMistake(f"{self.what}: expected one of {', '.join(shown)}, got {name!r}{hint}")
-        module = f"{self.package}.{stem}"
+        """The entry's module."""
+        module = f"{self.package}.{self._known(name)}"
         if module in sys.modules:  # as of every row that is read slowly
             return import_module(module)
         with _without_collection():
@@ -86,14 +158,10 @@ class Registry:
         found = self.constants(name)
         return str(found.get("HELP") or found["__doc__"].split("\n")[0])
 
-    def describe(self) -> dict[str, str]:
-        """Each entry with its help; none is imported."""
-        return {name: self.help(name) for name in self.names()}
 
-
-def registries() -> dict[str, Registry]:
-    """Every registry of this package by its folder's name, sorted: a folder whose __init__ has a line REGISTRY = …"""
-    return {name: import_module(package).REGISTRY for name, package in sorted(_folders().items())}
+def registries() -> dict[str, BaseRegistry]:
+    """Returns the registry of every folder and module that has a line REGISTRY = …, by its name, sorted."""
+    return {name: import_module(module).REGISTRY for name, module in sorted(_homes().items())}
 
 
 @contextmanager
@@ -112,14 +180,15 @@ def _without_collection() -> Iterator[None]:
 
 
 @cache
-def _folders() -> dict[str, str]:
+def _homes() -> dict[str, str]:
     root = Path(__file__).parent
     found: dict[str, str] = {}
     for folder, _, files in os.walk(root, followlinks=True):  # compute and topics are links in a checkout
-        path = Path(folder)
-        if "__init__.py" in files and _declares((path / "__init__.py").read_text(encoding="utf-8"), "REGISTRY"):
-            assert path.name not in found, path
-            found[path.name] = ".".join([root.name, *path.relative_to(root).parts])
+        for path in (Path(folder) / file for file in files if file.endswith(".py")):
+            if _declares(path.read_text(encoding="utf-8"), "REGISTRY"):
+                home = path.parent if path.stem == "__init__" else path.with_suffix("")
+                assert home.name not in found, home
+                found[home.name] = ".".join([root.name, *home.relative_to(root).parts])
     return found
 
 

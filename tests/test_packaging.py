@@ -17,6 +17,7 @@ import tarfile
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,7 +25,7 @@ import streamtrain
 from streamtrain import _native, errors
 from streamtrain.build import build_digest
 from streamtrain.errors import UserMistake
-from streamtrain.registry import Registry, registries
+from streamtrain.registry import ModuleRegistry, Registry, registries
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -142,13 +143,27 @@ def test_an_unknown_name_gets_those_there_are_and_the_nearest(made: Registry) ->
         assert ("did you mean 'one-thing'" in str(refused.value)) == (given == "one-think")
 
 
+def test_an_entry_of_a_module_is_a_decorated_function() -> None:
+    made = ModuleRegistry("made", "a thing", lambda do, help, size=1: SimpleNamespace(do=do, help=help, size=size))
+    for name in ("two", "one"):
+        def thing(name: str = name) -> str:
+            return name
+
+        thing.__name__ = name
+        assert made.entry(f"the {name}", size=7)(thing) is thing
+    assert made.names() == ["one", "two"] and made.describe() == {"one": "the one", "two": "the two"}
+    assert made.get("two").do() == "two" and made.get("two").size == 7
+    with pytest.raises(UserMistake, match="a thing: expected one of one, two, got 'onn'; did you mean 'one'"):
+        made.get("onn")
+
+
 def test_every_entry_has_a_line_of_help_and_can_be_imported() -> None:
     wrong = []
     for folder, registry in registries().items():
         assert registry.names() and registry.package.endswith(f".{folder}")
         wrong += [
             (folder, name, text) for name, text in registry.describe().items()
-            if not text or "\n" in text or not hasattr(registry.get(name), registry.word)
+            if not text or "\n" in text or not hasattr(registry.get(name), getattr(registry, "word", "help"))
         ]  # fmt: skip
     assert wrong == []
 

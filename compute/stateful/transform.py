@@ -28,7 +28,7 @@ class Held:
     buckets: int                 # of the category it reads; 0 of a number
     embed: int                   # numbers for each index it makes; 0 where it makes a number
     settings: Mapping[str, Any]  # its own, defaults filled in
-    init: str = AUTO             # of the numbers: one of compute/initializers
+    init: str = AUTO             # of the numbers: one of compute/initializers.py
 
     def block(self, part: str = "") -> str:
         """Returns the name of its block of the state."""

@@ -62,10 +62,10 @@ def copied(registry: Registry, name: str, folder: Path) -> Iterator[str]:
 
 
 def test_a_copy_is_an_entry(tmp_path: Path) -> None:
-    """Checks a copy of each entry of every registry."""
+    """Checks a copy of each entry that is a file."""
     wrong = []
     for folder, registry in registries().items():
-        for name in registry.names():
+        for name in registry.names() if isinstance(registry, Registry) else ():
             before = registry.names()
             with copied(registry, name, tmp_path) as made:
                 found = registry.names() == sorted([*before, made]) and registry.help(made) == registry.help(name)

@@ -12,13 +12,13 @@ from streamtrain.cli.output import table
 from streamtrain.cli.session import Session, command
 from streamtrain.compute.options import REQUIRED
 from streamtrain.job import settings_table
-from streamtrain.registry import Registry, registries
+from streamtrain.registry import BaseRegistry, registries
 
 ORDER = 140
 app = typer.Typer(add_completion=False)
 
 
-def settings_of(registry: Registry, name: str) -> dict[str, Any]:
+def settings_of(registry: BaseRegistry, name: str) -> dict[str, Any]:
     """The settings an entry declares, where the entries of its registry declare any."""
     options = getattr(import_module(registry.package), "options", None)
     if options is None:

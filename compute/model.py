@@ -216,7 +216,7 @@ class Model:
         sums()
         averagings.get(parsed.averaging).build(builder, parsed.averaging_settings)
         if parsed.schedule is not None:
-            schedules.get(parsed.schedule[0]).build(builder, parsed.schedule[1])
+            schedules.build(builder, *parsed.schedule)
         builder.statistic(_native.OPTIMIZER_STEPS, "optimizer", "highest", 1)
         windows.build(builder)
         return builder, output

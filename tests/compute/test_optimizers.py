@@ -17,9 +17,9 @@ from looped import over
 from streamtrain import _native
 from streamtrain.compute import ops, optimizers, schedules
 from streamtrain.compute.early_stopping import Conditions, Standing
+from streamtrain.compute.exact import cosine, power
 from streamtrain.compute.ops._batch import step
 from streamtrain.compute.optimizers import COMMON, KEPT, SETTINGS
-from streamtrain.compute.schedules._exact import cosine, power
 from streamtrain.errors import UserMistake
 
 COUNT, STEPS, RATE = 37, 100, 0.01

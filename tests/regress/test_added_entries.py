@@ -117,7 +117,13 @@ def test_a_copied_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "my-list" in shown[0] and shown[1] == shown[2]
 
 
-ADDED = {"vertices": "scale", "optimizers": "adam", "schedules": "exponential", "losses": "huber"}
+ADDED = {"vertices": "scale", "optimizers": "adam", "losses": "huber"}
+APPENDED = """
+
+@REGISTRY.entry("mine", own_options("exponential"))
+def my_exponential(options: Mapping[str, Any], step: int) -> float:
+    return exponential(options, step)
+"""
 TRAINED = """
 import json, sys
 import numpy as np
@@ -172,9 +178,11 @@ def trained_by(python: Path, folder: Path, job: dict[str, Any]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_four_files_are_added_and_none_is_edited(python: Path, tmp_path: Path) -> None:
-    """A vertex, an optimizer, a schedule and a loss, in a copy of the package, which trains with them."""
+def test_three_files_and_a_function_are_added_and_nothing_is_edited(python: Path, tmp_path: Path) -> None:
+    """A vertex, an optimizer, a loss and a schedule, in a copy of the package, which trains with them."""
     package = tmp_path / "package" / "streamtrain"
+    with (package / "compute" / "schedules.py").open("a") as schedules:
+        schedules.write(APPENDED)
     before = contents(package)
     for folder, name in ADDED.items():
         shutil.copy(package / "compute" / folder / f"{name}.py", package / "compute" / folder / f"my_{name}.py")

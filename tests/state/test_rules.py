@@ -20,7 +20,7 @@ from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.ops import tally
 from streamtrain.compute.ops.sketch import CELLS, EDGES, SIDE
 from streamtrain.compute.ops.vocabulary import Table, add_value, empty
-from streamtrain.compute.schedules.plateau import STANDING
+from streamtrain.compute.schedules import STANDING
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view, view, views
 from streamtrain.errors import UserMistake

@@ -9,9 +9,7 @@ import typer
 
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.rights import REGISTRY
-from streamtrain.rights.roles import rights_of
-from streamtrain.rights.trainer import HELD_OUT
+from streamtrain.rights import HELD_OUT, REGISTRY, rights_of
 from streamtrain.topics.topic import all_topics
 
 ORDER = 128

@@ -15,12 +15,12 @@ def cards(ui: Any, shown: Shown, sources: Collection[str]) -> dict[str, str]:
     return {name: _card(ui, shown, name, chart) for name, chart in charts.in_order(sources)}
 
 
-def _card(ui: Any, shown: Shown, name: str, chart: Any) -> str:
+def _card(ui: Any, shown: Shown, name: str, chart: charts.Chart) -> str:
     """A chart without points, and beside it the words for those who do not see it."""
     with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
         asked = [("job", job) for job in shown.jobs]
-        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1], name=f"CSV of {chart.TITLE}")
-        head(ui, chart.TITLE, chart.HELP, csv)
+        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1], name=f"CSV of {chart.title}")
+        head(ui, chart.title, chart.help, csv)
         element = ui.echart({"series": []}).classes("st-chart")
     return f"c{element.id}"
 
@@ -41,7 +41,7 @@ def drawn_by_script(
     every = charts.in_order((*charts.OVERVIEW, *charts.SYSTEM))
     settings = {
         "jobs": list(jobs), "x": "time" if page else shown.x, "of": page, "prefix": shown.prefix, "elements": elements,
-        "units": {name: chart.UNIT for name, chart in every if name in elements},
+        "units": {name: chart.unit for name, chart in every if name in elements},
     }  # fmt: skip
     told = json.dumps(settings).replace("<", "\\u003c")
     ui.add_body_html(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
-from streamtrain.ui.charts import Line
+from streamtrain.ui.charts import Chart, Line
 from streamtrain.ui.following import Following
 from streamtrain.ui.marks import Mark
 from streamtrain.ui.points import Point, Points, thinned
@@ -19,16 +18,16 @@ MOST_DRAWN = 1_000  # points of a line
 Document = dict[str, Any]
 
 
-def series_of(following: Following, chart: ModuleType) -> Points:
-    found = getattr(following, chart.SOURCE)
+def series_of(following: Following, chart: Chart) -> Points:
+    found = getattr(following, chart.source)
     assert isinstance(found, Points)
     return found
 
 
-def drawn(following: Following, chart: ModuleType, x: str, after: int, several: bool) -> Document:
+def drawn(following: Following, chart: Chart, x: str, after: int, several: bool) -> Document:
     """Lines of the points with a number above `after` (-1: all, thinned). `several`: more jobs are in the chart, so
     that lines tell whose they are and only the first of each is drawn."""
-    points = [] if x == BY_ROWS and chart.SOURCE == LOOKS else series_of(following, chart).after(after)
+    points = [] if x == BY_ROWS and chart.source == LOOKS else series_of(following, chart).after(after)
     anew = after < 0 or (bool(points) and points[0].number > after + 1)
     if anew and after >= 0:  # some that were new are thinned already, or older ones have come
         points = series_of(following, chart).after(-1)
@@ -37,7 +36,7 @@ def drawn(following: Following, chart: ModuleType, x: str, after: int, several: 
     return {
         "job": following.name,
         "anew": anew,
-        "title": chart.TITLE or next((line.title for line in lines), ""),
+        "title": chart.title or next((line.title for line in lines), ""),
         "after": points[-1].number if points else after,
         "lines": [_line(line, points, x, following.name if several else "") for line in lines],
     }
@@ -71,7 +70,7 @@ def marked(following: Following, x: str) -> list[Document]:
     ]  # fmt: skip
 
 
-def as_csv(following: Following, chart: ModuleType) -> str:
+def as_csv(following: Following, chart: Chart) -> str:
     """All points of a chart, one a line: time, rows, and a column for each line that has a value."""
     points = series_of(following, chart).after(-1)
     lines = chart.lines({name for point in points for name in point.figures})

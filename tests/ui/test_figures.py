@@ -192,10 +192,10 @@ def test_thinning_keeps_the_ends_every_peak_and_finite_values() -> None:
 
 def test_every_chart_is_whole() -> None:
     found = charts.in_order((*charts.OVERVIEW, *charts.SYSTEM))
-    assert [chart.ORDER for _, chart in found] == sorted({chart.ORDER for _, chart in found})
+    assert [chart.order for _, chart in found] == sorted({chart.order for _, chart in found})
     assert {name for name, _ in found} == set(charts.REGISTRY.names())
     for _, chart in found:
-        assert chart.HELP and chart.lines(set()) == []
+        assert chart.help and chart.lines(set()) == []
 
 
 @pytest.mark.parametrize(

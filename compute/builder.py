@@ -250,8 +250,8 @@ class Builder:
 
     def calls_of(self, phase: str) -> tuple[Call | Outside, ...]:
         """In order; a phase that is several in one has each call of theirs once."""
-        wanted = {*_native.PLAN_PHASES[phase]}
-        return tuple(call for phases, call in self.calls if wanted.intersection(phases))
+        plan_phases = {*_native.PLAN_PHASES[phase]}
+        return tuple(call for phases, call in self.calls if plan_phases.intersection(phases))
 
     @contextmanager
     def during(self, *phases: str) -> Iterator[None]:

@@ -17,8 +17,8 @@ def by_class(matrix: Any) -> list[dict[str, float]]:
     """Returns for each class the weight of its rows, precision, recall and F1. A figure is 0 where no row is
     predicted as the class or belongs to it."""
     weights = np.asarray(matrix, np.float64)
-    right, told, there = np.diag(weights), weights.sum(0), weights.sum(1)
-    parts = (_share(right, told), _share(right, there), _share(2 * right, told + there))
+    right, predicted_weights, there = np.diag(weights), weights.sum(0), weights.sum(1)
+    parts = (_share(right, predicted_weights), _share(right, there), _share(2 * right, predicted_weights + there))
     return [dict(zip(("weight", *FIGURES), each, strict=True))
             for each in zip(there.tolist(), *(part.tolist() for part in parts), strict=True)]  # fmt: skip
 

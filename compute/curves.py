@@ -22,8 +22,8 @@ def average_precision(weights_lb: Array) -> float:
     there = positive.sum()
     if not there > 0:
         return 0.0
-    true, told = np.cumsum(positive), np.cumsum(positive + negative)
-    return float((positive * true / np.where(told > 0, told, 1)).sum() / there)
+    true, predicted_weight = np.cumsum(positive), np.cumsum(positive + negative)
+    return float((positive * true / np.where(predicted_weight > 0, predicted_weight, 1)).sum() / there)
 
 
 def calibration(histogram_lbm: Array) -> dict[str, float]:
@@ -36,7 +36,7 @@ def calibration(histogram_lbm: Array) -> dict[str, float]:
     with np.errstate(over="ignore"):
         p = 1 / (1 + np.exp(-middle(histogram_lbm[..., 1].sum(0) / seen)))
     part = np.minimum((p * PARTS).astype(np.int64), PARTS - 1)
-    told, there = (np.bincount(part, weights=each, minlength=PARTS) for each in (total * p, positive))
-    all_there, all_told = float(there.sum()), float(told.sum())
-    figures = {"calibration_error": float(abs(told - there).sum() / total.sum()) if total.sum() > 0 else 0.0}
-    return figures | ({"calibration": all_told / all_there} if all_there > 0 else {})
+    predicted_sums, there = (np.bincount(part, weights=each, minlength=PARTS) for each in (total * p, positive))
+    all_there, predicted_total = float(there.sum()), float(predicted_sums.sum())
+    figures = {"calibration_error": float(abs(predicted_sums - there).sum() / total.sum()) if total.sum() > 0 else 0.0}
+    return figures | ({"calibration": predicted_total / all_there} if all_there > 0 else {})

@@ -21,7 +21,7 @@ def best_version(metrics: Mapping[str, Any]) -> int | None:
     return found
 
 
-def judged_by(figures: Sequence[str], score: str | None, minimise: bool | None) -> tuple[str, bool]:
+def choose_score(figures: Sequence[str], score: str | None, minimise: bool | None) -> tuple[str, bool]:
     """The score's name, the usual one where None is given, and whether less of it is better, where a model is judged by
     those figures. ValueError, whose arguments are what is allowed, where there is no such."""
     allowed = ranked(figures) if minimise is None else figures
@@ -46,8 +46,8 @@ class Standing:
     mark_version: int | None = None
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Standing:
-        return cls(**{each.name: told[each.name] for each in fields(cls) if each.name in told})
+    def from_dict(cls, values: Mapping[str, Any]) -> Standing:
+        return cls(**{each.name: values[each.name] for each in fields(cls) if each.name in values})
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields that are set and finite. Other names beside them are left to whoever stores the dict."""
@@ -71,8 +71,8 @@ class Conditions:
     @property
     def end_by_themselves(self) -> bool:
         """Returns whether any condition but an invalid score can end training."""
-        asked = (self.best_score, self.no_improvement, self.rows, self.epochs, self.time_s)
-        return any(each is not None for each in asked)
+        limits = (self.best_score, self.no_improvement, self.rows, self.epochs, self.time_s)
+        return any(each is not None for each in limits)
 
     def after(self, standing: Standing, score: float, version: int) -> Standing:
         """With one evaluation more: of the snapshot of that version."""
@@ -103,10 +103,10 @@ class Conditions:
         return f"the score is {score}" if wrong else ""
 
     def _best_score(self, standing: Standing) -> str:
-        score, wanted = standing.score, self.best_score
-        if score is None or wanted is None or not reaches(score, wanted, self.minimise):
+        score, target = standing.score, self.best_score
+        if score is None or target is None or not reaches(score, target, self.minimise):
             return ""
-        return f"{score:.6g} reaches {wanted:g}"
+        return f"{score:.6g} reaches {target:g}"
 
     def _no_improvement(self, standing: Standing) -> str:
         if self.no_improvement is None or standing.since < self.no_improvement:
@@ -117,5 +117,5 @@ class Conditions:
         return f"{standing.since} evaluations were not {than}"
 
 
-def _reached(now: float, wanted: float | None, why: str) -> str:
-    return why if wanted is not None and now >= wanted else ""
+def _reached(now: float, limit: float | None, why: str) -> str:
+    return why if limit is not None and now >= limit else ""

@@ -40,17 +40,17 @@ def _vertices(model: Model) -> Iterable[dict[str, Any]]:
 
     tables = {block.name: block.count for block in model.blocks
               if block.group == "parameters" and block.name.endswith(".embedding")}  # fmt: skip
-    told = {"name": INPUT, "kind": "", "reads": [], "columns": model.parsed.input.width}
-    yield {**told, "parameters": sum(tables.values()), "tables": len(tables)}
+    entry = {"name": INPUT, "kind": "", "reads": [], "columns": model.parsed.input.width}
+    yield {**entry, "parameters": sum(tables.values()), "tables": len(tables)}
     if model.parsed.module is not None:
         spec = model.parsed.module
-        told = {"name": spec.name, "kind": TORCH, "reads": [INPUT], "columns": spec.inputs.outputs}
-        yield {**told, "parameters": sum(tensor.elements for tensor in spec.parameters)}
+        entry = {"name": spec.name, "kind": TORCH, "reads": [INPUT], "columns": spec.inputs.outputs}
+        yield {**entry, "parameters": sum(tensor.elements for tensor in spec.parameters)}
         return
     columns = {name: shape.columns for name, shape in model.shapes().items()}
     for vertex in model.whole_graph():
-        told = {"name": vertex.name, "kind": vertex.kind, "reads": list(vertex.reads), "columns": columns[vertex.name]}
-        yield {**told, "parameters": parameters(vertex.name), "like": vertex.like}
+        entry = {"name": vertex.name, "kind": vertex.kind, "reads": list(vertex.reads), "columns": columns[vertex.name]}
+        yield {**entry, "parameters": parameters(vertex.name), "like": vertex.like}
 
 
 def _bytes_by_group(model: Model) -> Counter[str]:

@@ -44,7 +44,7 @@ class Vertex:
         return (layers if self.is_layer else vertices).get(self.kind)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Its path and what it is, in a message."""
         return f"model.graph.{self.name}: {self.kind} of {', '.join(self.reads)}"
 
@@ -108,10 +108,10 @@ class Graph:
             if end == outlet.made and end not in (vertex.name for vertex in vertices):
                 options = {"size": outlet.columns, "activation": layers.get(LAYER).NONE}
                 vertices.append(Vertex(end, LAYER, (outlet.of or last,), options))
-        wanted, heads = live({vertex.name: vertex.reads for vertex in vertices}, ends), _heads(vertices, ends)
-        found = [vertex for vertex in vertices if vertex.name in wanted]
+        live_names, heads = live({vertex.name: vertex.reads for vertex in vertices}, ends), _heads(vertices, ends)
+        found = [vertex for vertex in vertices if vertex.name in live_names]
         if not self.prunes:
-            found += [vertex for vertex in vertices if vertex.name not in wanted]
+            found += [vertex for vertex in vertices if vertex.name not in live_names]
         return [replace(vertex, options={**vertex.options, "zero": True}) if vertex.name in heads else vertex
                 for vertex in found]  # fmt: skip
 
@@ -287,7 +287,7 @@ def _built(builder: Builder, vertex: Vertex, reads: Sequence[Value]) -> Value:
     given = (vertex.like or vertex.name, reads[0]) if vertex.is_layer else (vertex.name, reads)
     try:
         made: Value = vertex.entry.build(builder, *given, **vertex.options)
-        assert made.shape == vertex.entry.shape([value.shape for value in reads], **vertex.options), vertex.told
+        assert made.shape == vertex.entry.shape([value.shape for value in reads], **vertex.options), vertex.description
     except Mismatch as mismatch:
-        raise UserMistake(f"{vertex.told}: {mismatch}") from None
+        raise UserMistake(f"{vertex.description}: {mismatch}") from None
     return made

@@ -36,8 +36,8 @@ def picture(vertices: Sequence[Mapping[str, Any]], style: str = STYLE, label: st
     wide = max(x for x, _ in places.values()) + _WIDTH + 10
     high = max(rows.values()) * (_HEIGHT + _DOWN) + 10
     boxes = [_box(vertex, *places[vertex["name"]]) for vertex in vertices]
-    told = f'role="img" aria-label="{escape(label, {chr(34): "&quot;"})}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" {told}>'
+    aria = f'role="img" aria-label="{escape(label, {chr(34): "&quot;"})}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" {aria}>'
     return "\n".join([head, *([f"<style>{style}</style>"] if style else []), *ways, *boxes, "</svg>", ""])
 
 
@@ -61,12 +61,12 @@ def _way(places: Sequence[Point]) -> str:
 
 
 def _box(vertex: Mapping[str, Any], x: int, y: int) -> str:
-    told = f"{vertex['kind']} [{vertex['columns']:,}]".strip()
+    text = f"{vertex['kind']} [{vertex['columns']:,}]".strip()
     if vertex["parameters"]:
-        told += f", {vertex['parameters']:,} parameters"
+        text += f", {vertex['parameters']:,} parameters"
     return (
-        f'<g><title>{escape(vertex["name"])}: {escape(told)}</title>'
+        f'<g><title>{escape(vertex["name"])}: {escape(text)}</title>'
         f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}"/>'
         f'<text x="{x + 8}" y="{y + 19}">{escape(vertex["name"])}</text>'
-        f'<text class="kind" x="{x + 8}" y="{y + 36}">{escape(told)}</text></g>'
+        f'<text class="kind" x="{x + 8}" y="{y + 36}">{escape(text)}</text></g>'
     )

@@ -78,7 +78,7 @@ def words() -> list[str]:
     return [AUTO, *names()]
 
 
-def told(name: str) -> dict[str, str]:
+def to_dict(name: str) -> dict[str, str]:
     """Returns what a model spec holds for a table's initializer."""
     return {} if name == AUTO else {"init": name}
 

@@ -22,7 +22,7 @@ from streamtrain.compute.ops.entry_table import place_of
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import INSTANCES, Ref, Refs
 from streamtrain.compute.start import ZERO, Start
-from streamtrain.compute.stateful.transform import Held
+from streamtrain.compute.stateful.transform import StatefulSpec
 
 EMBEDDING = Start.uniform(0.05)   # what tables start from, of "auto"
 GRADIENT_BYTES = 1 << 17   # of tables that are updated together: what one call leaves for the next stays in the L2
@@ -103,13 +103,13 @@ class InputShape:
     standardize_label: Standardize | None
     vectors: tuple[Vector, ...] = ()
     bags: tuple[Bag, ...] = ()
-    held: tuple[Held, ...] = ()
+    stateful: tuple[StatefulSpec, ...] = ()
     pixels: tuple[Pixels, ...] = ()
 
     @property
     def width(self) -> int:
         tables = sum(each.embed for each in self.categories) + sum(each.embed for each in self.bags)
-        return self.numbers + tables + sum(self.fixed) + sum(map(holding.width, self.held))
+        return self.numbers + tables + sum(self.fixed) + sum(map(holding.width, self.stateful))
 
     @property
     def fixed(self) -> list[int]:
@@ -201,7 +201,7 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
     for picture in shape.pixels:
         builder.call("pixels", rows, picture.size, width, at, builder.slot(picture.block, "u8", picture.size), x)
         at += picture.size
-    for each, column, count, index in holding.build(builder, shape.held, label_dtype, x, at):
+    for each, column, count, index in holding.build(builder, shape.stateful, label_dtype, x, at):
         if index is not None:
             rows_of = stateful.get(each.transform).rows_of(each)
             table = Category(each.name, count, each.embed, each.init)

@@ -8,7 +8,7 @@ from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import Array
 
 
-class Judged:
+class Evaluator:
     """A scorer for one state and slots of one layout, on the CPU. Use it from one thread at a time. Raises
     UserMistake where the model's network is not there."""
 

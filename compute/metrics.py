@@ -155,9 +155,9 @@ def better(score: float, before: float, minimise: bool, least: float = 0.0) -> b
     return math.isfinite(score) and (score < before - least if minimise else score > before + least)
 
 
-def reaches(score: float, wanted: float, minimise: bool) -> bool:
+def reaches(score: float, target: float, minimise: bool) -> bool:
     """As good as that; a score that is not finite never is."""
-    return math.isfinite(score) and (score <= wanted if minimise else score >= wanted)
+    return math.isfinite(score) and (score <= target if minimise else score >= target)
 
 
 def _binary(histogram_lbm: Array) -> Figures:

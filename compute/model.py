@@ -155,14 +155,14 @@ class Model:
                 "or phases=PREDICTING"
             )
         program = self.program(slot_layout, phases, backend)
-        held = (state, base, share)
+        buffers = (state, base, share)
         addresses = (
             bound(state, self.state_bytes, "state"),
             bound(base, self.statistics_bytes, "base"),
             bound(share, self.statistics_bytes, "share"),
         )
         plan: _native.Plan = backends.get(backend).compile(program, addresses, isa=isa, device=device, threads=threads)
-        plan._held = (held, program)
+        plan._held = (buffers, program)
         return plan
 
     def built(self, rows: int) -> tuple[Builder, Ref]:
@@ -174,8 +174,8 @@ class Model:
     ) -> Program:
         """The calls of a plan for slots of this layout."""
         builder, output = self._build(slot_layout.row_capacity)
-        asked = {phase: builder.calls_of(phase) for phase in phases}
-        return self.assembled(builder, asked, output, slot_layout, backends.get(backend).TILE_ROWS)
+        calls = {phase: builder.calls_of(phase) for phase in phases}
+        return self.assembled(builder, calls, output, slot_layout, backends.get(backend).TILE_ROWS)
 
     def assembled(
         self, builder: Builder, phases: Mapping[str, tuple[Call | Outside, ...]], output: Ref,

@@ -11,12 +11,12 @@ from streamtrain import _native
 from streamtrain.compute import averagings, initializers, layers, losses, optimizers, schedules, stateful
 from streamtrain.compute.graph import Graph
 from streamtrain.compute.heads import Head, wrong_of
-from streamtrain.compute.held import feeds, held_of, held_problems
+from streamtrain.compute.held import feeds, settings_problems, stateful_spec
 from streamtrain.compute.input import MAX, POOLS, VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
 from streamtrain.compute.module_spec import ModuleSpec
 from streamtrain.compute.network import given_beside
 from streamtrain.compute.options import Problem
-from streamtrain.compute.stateful.transform import Held
+from streamtrain.compute.stateful.transform import StatefulSpec
 from streamtrain.errors import UserMistake
 
 MAX_WIDTH = _native.MAX_COLUMNS   # of a matrix; a spec from a manifest must not ask for any amount of memory
@@ -109,14 +109,14 @@ def input_shape(spec: Mapping[str, Any]) -> InputShape:
     label = _standardize(given.get("standardize_label", False), "input.standardize_label")
     vectors = tuple(_vector(each, f"input.vectors[{at}]") for at, each in enumerate(given.get("vectors", [])))
     bags = tuple(_bag(each, f"input.bags[{at}]") for at, each in enumerate(given.get("bags", [])))
-    held = tuple(_held(each, f"input.held[{at}]") for at, each in enumerate(given.get("held", [])))
+    specs = tuple(_stateful_spec(each, f"input.held[{at}]") for at, each in enumerate(given.get("held", [])))
     pixels = tuple(_pixels(each, f"input.pixels[{at}]") for at, each in enumerate(given.get("pixels", [])))
-    shape = InputShape(numbers, standardize, categories, classes, label, vectors, bags, held, pixels)
+    shape = InputShape(numbers, standardize, categories, classes, label, vectors, bags, specs, pixels)
     if not (0 if shape.linear else 1) <= shape.width <= MAX_WIDTH:
         raise _wrong("input", f"1 to {MAX_WIDTH} columns with their embeddings", shape.width)
-    names = [*(each.name for each in categories), *(each.name for each in bags), *(each.name for each in held)]
+    names = [*(each.name for each in categories), *(each.name for each in bags), *(each.name for each in specs)]
     if len(set(names)) != len(names):
-        where = "held" if held else "bags" if bags else "categories"
+        where = "held" if specs else "bags" if bags else "categories"
         raise _wrong(f"input.{where}", "names that differ", names)
     return shape
 
@@ -175,23 +175,23 @@ def _bag(given: object, where: str) -> Bag:
     return Bag(name=name, block=block, scales=scales, pool=pool, init=_init(given, where), **sizes)
 
 
-def _held(given: object, where: str) -> Held:
+def _stateful_spec(given: object, where: str) -> StatefulSpec:
     if not isinstance(given, Mapping) or not isinstance(given.get("settings"), Mapping):
         raise _wrong(where, "a table with name, transform, buckets, embed and settings", given)
     name, transform = (_text(given, text, f"{where}.{text}") for text in ("name", "transform"))
     entry, settings = stateful.get(transform), dict(given["settings"])
-    for problem in held_problems(transform, settings):
+    for problem in settings_problems(transform, settings):
         raise _problem(f"{where}.settings", problem)
     buckets = _whole(given.get("buckets", 0), f"{where}.buckets", 0, MAX_BUCKETS)
     embed = _whole(given.get("embed", 0), f"{where}.embed", 0, MAX_WIDTH)
-    held = held_of(name, transform, buckets, embed, settings, _init(given, where))
-    if bool(held.buckets) != ("bucket" in feeds(held)):
-        raise _wrong(f"{where}.buckets", "a whole number from 1 where it reads a category, else 0", held.buckets)
-    if bool(held.embed) != bool(entry.indexes(held)):
-        raise _wrong(f"{where}.embed", "one where it makes indexes, else 0", held.embed)
-    if (wrong := entry.problem(held)) is not None:
+    spec = stateful_spec(name, transform, buckets, embed, settings, _init(given, where))
+    if bool(spec.buckets) != ("bucket" in feeds(spec)):
+        raise _wrong(f"{where}.buckets", "a whole number from 1 where it reads a category, else 0", spec.buckets)
+    if bool(spec.embed) != bool(entry.indexes(spec)):
+        raise _wrong(f"{where}.embed", "one where it makes indexes, else 0", spec.embed)
+    if (wrong := entry.problem(spec)) is not None:
         raise _wrong(f"{where}.settings", wrong, settings)
-    return held
+    return spec
 
 
 def _layer(given: object, where: str) -> LayerSpec:

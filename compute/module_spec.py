@@ -120,8 +120,8 @@ class ModuleSpec:
         """As plain data; `from_dict` reads it."""
         tensors = {part: [[tensor.name, list(tensor.shape)] for tensor in getattr(self, part)] for part in _TENSORS}
         own = {} if self.optimizer is None else {"optimizer": self.optimizer.to_list()}
-        told = {"name": self.name, "inputs": self.inputs.to_list(), **tensors, "least_rows": self.least_rows}
-        return {**told, "own_loss": self.own_loss, **own}
+        document = {"name": self.name, "inputs": self.inputs.to_list(), **tensors, "least_rows": self.least_rows}
+        return {**document, "own_loss": self.own_loss, **own}
 
     @staticmethod
     def from_dict(given: object) -> ModuleSpec:
@@ -207,6 +207,6 @@ def inputs_of(shape: InputShape, numbers: Sequence[str], outputs: int) -> Inputs
             take(bag.name, bag.embed)
     for picture in shape.pixels:
         take(picture.block, picture.size)
-    for held in shape.held:
-        take(held.name, held.embed or 1)
+    for spec in shape.stateful:
+        take(spec.name, spec.embed or 1)
     return Inputs(shape.width, outputs, {NUMBERS: together, **columns})

@@ -16,8 +16,8 @@ _RULES = (  # what, beside what, and why not
 def given_beside(given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yields each given name that does not go with another, and what is expected in its place. `given` has names of
     what a model is given ("layers", "graph", "torch", "heads", "loss")."""
-    told = set[str]()
+    conflicts = set[str]()
     for name, other, why in _RULES:
-        if name in given and other in given and name not in told:
-            told.add(name)
+        if name in given and other in given and name not in conflicts:
+            conflicts.add(name)
             yield name, f"none beside {why}"

@@ -187,9 +187,9 @@ def normal(name: str, given: Mapping[str, Any], rate: float) -> dict[str, Any]:
     return {"name": name, "rate": float(rate), **read(given, options(name))}
 
 
-def is_constant(told: Mapping[str, Any]) -> bool:
+def is_constant(schedule: Mapping[str, Any]) -> bool:
     """Returns whether the rate is the same at every step."""
-    return told.get("name") == DEFAULT and not told.get("warm_up")
+    return schedule.get("name") == DEFAULT and not schedule.get("warm_up")
 
 
 def build(builder: Builder, name: str, options: Mapping[str, Any]) -> None:
@@ -213,14 +213,14 @@ def wrong(name: str, given: Mapping[str, Any]) -> Iterator[Problem]:
     return problems(given, own_options(name), f"setting of {name}")
 
 
-def rates(told: Mapping[str, Any]) -> Callable[..., float]:
+def rates(schedule: Mapping[str, Any]) -> Callable[..., float]:
     """The learning rate by the steps before a round, and by what the state it starts from has `left` of it; of what
     normal() gave. UserMistake where it did not."""
-    settings = {key: value for key, value in told.items() if key not in ("name", "rate")}
-    name, rate = told.get("name"), told.get("rate")
+    settings = {key: value for key, value in schedule.items() if key not in ("name", "rate")}
+    name, rate = schedule.get("name"), schedule.get("rate")
     if not isinstance(name, str) or not isinstance(rate, float | int):
-        wanted = 'a schedule such as {"name": "constant", "rate": 1e-3}'
-        raise UserMistake(f"learning rate: expected {wanted}, got {dict(told)}")
+        example = 'a schedule such as {"name": "constant", "rate": 1e-3}'
+        raise UserMistake(f"learning rate: expected {example}, got {dict(schedule)}")
     for problem in problems(settings, options(name), f"setting of {name}"):
         raise UserMistake(f"learning rate: {name}: {problem.name}: {problem}")
     chosen, entry = read(settings, options(name)), get(name)

@@ -29,7 +29,7 @@ class Seen:
         self._model, self._layout, self._state = model, slot_layout, state
         shape, builder = model.parsed.input, Builder(PerRow(slot_layout.row_capacity))
         fixed = shape.blocks
-        width = sum(map(len, fixed.values())) + sum(map(held.width, shape.held))
+        width = sum(map(len, fixed.values())) + sum(map(held.width, shape.stateful))
         x, at = builder.buffer("seen", builder.rows, max(1, width)), 0
         self.places: dict[Place, int] = {}
         self.made: dict[str, int] = {}
@@ -39,7 +39,7 @@ class Seen:
         numbers = [*builder.calls_of("predict")]
         before = len(numbers)
         self._indexes: dict[str, _native.Plan] = {}
-        for each, column, _, index in held.build(builder, shape.held, model.label_dtype, x, at):
+        for each, column, _, index in held.build(builder, shape.stateful, model.label_dtype, x, at):
             calls = builder.calls_of("predict")
             own, before = calls[before:], len(calls)
             if index is None:

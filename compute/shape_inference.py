@@ -36,7 +36,7 @@ def _shape(vertex: Vertex, reads: Sequence[Shape]) -> Shape:
             most = _native.MAX_COLUMNS
             raise Mismatch(f"expected at most {most} columns, got {made.columns}; make what it reads narrower")
     except Mismatch as mismatch:
-        raise UserMistake(f"{vertex.told}: {mismatch}") from None
+        raise UserMistake(f"{vertex.description}: {mismatch}") from None
     return made
 
 

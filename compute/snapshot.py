@@ -38,8 +38,8 @@ def trainer_payload(layout: Layout, state: bytes | memoryview | Array) -> bytes:
 
 
 def _group_views(layout: Layout, state: bytes | memoryview | Array, groups: Sequence[str]) -> dict[str, Array]:
-    wanted = _groups_of(layout, groups)
-    return {name: block for name, block in views(layout, state).items() if name in wanted}
+    group_blocks = _groups_of(layout, groups)
+    return {name: block for name, block in views(layout, state).items() if name in group_blocks}
 
 
 def _groups_of(layout: Layout, groups: Sequence[str]) -> dict[str, _native.StateBlock]:
@@ -62,9 +62,9 @@ def load(
     groups = MODEL_GROUPS if trainer is None else MODEL_GROUPS + TRAINER_GROUPS
     found = decode(model) | (decode(trainer) if trainer is not None else {})
     check(layout, found, groups)
-    wanted = _groups_of(layout, groups)
+    group_blocks = _groups_of(layout, groups)
     for name, block in views(layout, raw).items():
-        if name in wanted:
+        if name in group_blocks:
             put(block, found[name])
 
 
@@ -83,13 +83,13 @@ def differences(
     layout: Layout, found: Mapping[str, Array] | Mapping[str, Place], groups: Sequence[str]
 ) -> list[str]:
     """Each tensor that is missing, unknown, or of another shape or type than the layout's."""
-    problems, wanted = [], _groups_of(layout, groups)
-    for name, block in wanted.items():
+    problems, group_blocks = [], _groups_of(layout, groups)
+    for name, block in group_blocks.items():
         expected = f"{_CODES[block_dtype(block)]}{list(block.shape)}"
         got = f"{_CODES[found[name].dtype]}{list(found[name].shape)}" if name in found else "nothing"
         if expected != got:
             problems.append(f"{name}: expected {expected}, got {got}")
-    return problems + [f"{name}: unknown to the model" for name in found if name not in wanted]
+    return problems + [f"{name}: unknown to the model" for name in found if name not in group_blocks]
 
 
 def encode(tensors: Mapping[str, Array]) -> bytes:

@@ -113,8 +113,8 @@ def _arrays(call: Call | Outside) -> Iterator[tuple[Ref, str, bool]]:
             yield ref, arg.role, row_bytes(arg, ref, call) > 0
 
 
-def leading_to(wanted: Ref, begun: Ref, calls: Sequence[Call | Outside]) -> list[Call | Outside]:
-    """The calls that make `wanted` of `begun`: to be made again where `begun` has changed."""
+def leading_to(target: Ref, begun: Ref, calls: Sequence[Call | Outside]) -> list[Call | Outside]:
+    """The calls that make `target` of `begun`: to be made again where `begun` has changed."""
     fresh: set[Key] = {(begun.space, begun.name)}
     chosen = []
     for call in calls:
@@ -122,7 +122,7 @@ def leading_to(wanted: Ref, begun: Ref, calls: Sequence[Call | Outside]) -> list
         if reads & fresh:
             chosen.append((call, reads, writes))
             fresh |= writes
-    needed: set[Key] = {(wanted.space, wanted.name)}
+    needed: set[Key] = {(target.space, target.name)}
     found = []
     for call, reads, writes in reversed(chosen):
         if writes & needed:

@@ -71,9 +71,9 @@ class Update:
 
     def _dense(self, builder: Builder, stretches: Sequence[_Stretch], scale: Ref | None) -> None:
         flat = builder.flat("state")
-        held = [builder.flat("state", self.state_name(kept)) for kept in self.kept]
+        state = [builder.flat("state", self.state_name(kept)) for kept in self.kept]
         builder.call(self._op, flat.elements, len(stretches), builder.step, self._settings(builder, stretches), scale,
-                     builder.flat("gradient"), flat, *_padded(held))
+                     builder.flat("gradient"), flat, *_padded(state))
         for _, block in builder.places():
             if self.max_norm and block.part == "weight" and len(block.shape) == 2:
                 builder.call("max_norm", *block.shape, builder.step, self.max_norm,
@@ -82,10 +82,10 @@ class Update:
     def _rows(self, builder: Builder, tables: Tables, scale: Ref | None) -> None:
         parameters = tables.parameters.refs
         settings = builder.constant(f"{self.name}.settings.{parameters[0].name}", [self._row(0, "embedding")], "f64")
-        held = [Refs(tuple(replace(each, name=self.state_name(kept, each.name)) for each in parameters))
+        state = [Refs(tuple(replace(each, name=self.state_name(kept, each.name)) for each in parameters))
                 for kept in self.kept]
         builder.call(f"{self._op}_rows", builder.rows, *tables.sizes, builder.step, settings, scale, tables.places,
-                     tables.ends, tables.categories, tables.lead, tables.gradient, tables.parameters, *_padded(held))
+                     tables.ends, tables.categories, tables.lead, tables.gradient, tables.parameters, *_padded(state))
 
     def _scales(
         self, builder: Builder, stretches: Sequence[_Stretch], waiting: Sequence[Tables]
@@ -131,5 +131,5 @@ class Update:
         return [*(float(plain[name]) for name in SETTINGS), *self._entry.factors(options)]
 
 
-def _padded(held: Sequence[Argument]) -> list[Argument]:
-    return [*held, *[None] * (len(KEPT) - len(held))]
+def _padded(arguments: Sequence[Argument]) -> list[Argument]:
+    return [*arguments, *[None] * (len(KEPT) - len(arguments))]

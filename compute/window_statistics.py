@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.compute.judged import Judged
+from streamtrain.compute.judged import Evaluator
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import Array
 from streamtrain.compute.state import block_view
@@ -43,11 +43,11 @@ def take_statistics(model: Model, slot_layout: _native.SlotLayout, slots: Sequen
 
 def take_scores(model: Model, slot_layout: _native.SlotLayout, slots: Sequence[Array], state: Array) -> None:
     """Into the state: the scores of these rows, learned nothing of."""
-    judged = Judged(model, slot_layout, state)
+    evaluator = Evaluator(model, slot_layout, state)
     for slot in slots:
-        judged.add(slot)
+        evaluator.add(slot)
     blocks = model.views(state)
-    for name, scores in judged.scores().items():
+    for name, scores in evaluator.scores().items():
         blocks[name][:] = scores
 
 

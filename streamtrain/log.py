@@ -147,15 +147,15 @@ class Repeats(logging.Filter):
         if record.levelno < logging.WARNING or record.exc_info:
             return True
         key = (record.name, _DIGITS.sub("0", record.getMessage())[:200])
-        shown_at, held_back = self._seen.get(key, (float("-inf"), 0))
+        shown_at, suppressed_count = self._seen.get(key, (float("-inf"), 0))
         if record.created - shown_at < REPEAT_S:
-            self._seen[key] = (shown_at, held_back + 1)
+            self._seen[key] = (shown_at, suppressed_count + 1)
             return False
         if len(self._seen) > 1000:
             self._seen.clear()
         self._seen[key] = (record.created, 0)
-        if held_back:
-            record.__dict__.setdefault("fields", {})["repeated"] = held_back
+        if suppressed_count:
+            record.__dict__.setdefault("fields", {})["repeated"] = suppressed_count
         return True
 
 

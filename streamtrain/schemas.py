@@ -35,7 +35,7 @@ _NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403  # of Confluent's API
 _NOT_FOUND = 404  # of HTTP
 
 
-_NOT_TOLD = ("", "its round log does not tell this schema")
+_NOT_IN_LOG = ("", "its round log does not tell this schema")
 
 
 class Answers:
@@ -91,7 +91,7 @@ class SchemaRegistry:
         if self._problem and began < self._ask_at:
             return None
         self._problem = ""
-        answer = self._asked(name)
+        answer = self._request(name)
         if answer is None:
             ended = time.monotonic()
             self._ask_at = ended + max(_AGAIN_S, _SHARE * (ended - began))
@@ -121,7 +121,7 @@ class SchemaRegistry:
         if self._reminder.due():
             log.warning(f"schema {name} is not known yet, so its records wait: {self._problem}")
 
-    def _asked(self, name: str) -> Answer | None:
+    def _request(self, name: str) -> Answer | None:
         others: dict[tuple[str, int], str] = {}
         client = self._made()
         try:
@@ -249,15 +249,15 @@ class SchemaRegistry:
             text = f"{self.subject}: the registry does not take the schema: {error}"
             raise (UserMistake(text) if refused else KafkaUnreachable(text)) from None
 
-    def _patiently(self, asked: Callable[[], T], patience_s: float) -> T:
-        """Returns the result of `asked`. Retries for `patience_s` seconds while the registry does not answer.
+    def _patiently(self, call: Callable[[], T], patience_s: float) -> T:
+        """Returns the result of `call`. Retries for `patience_s` seconds while the registry does not answer.
 
         Logs that at once and then once a minute. Raises KafkaUnreachable after the time is up.
         """
         until_s = time.monotonic() + patience_s
         while True:
             try:
-                return asked()
+                return call()
             except KafkaUnreachable as error:
                 if time.monotonic() >= until_s:
                     raise KafkaUnreachable(f"{error}; waited for {patience_s:.0f} s") from None
@@ -318,9 +318,9 @@ def _shared(properties: tuple[tuple[str, Any], ...], topic: str, format: str) ->
     return SchemaRegistry(dict(properties), topic, format)
 
 
-def told_by(schemas: Mapping[str, Answer]) -> Ask:
+def lookup_in(schemas: Mapping[str, Answer]) -> Ask:
     """Returns a function that answers with the schemas in a round log."""
-    return lambda name: schemas.get(name, _NOT_TOLD)
+    return lambda name: schemas.get(name, _NOT_IN_LOG)
 
 
 def with_schema(job: J, patience_s: float | None = None) -> J:

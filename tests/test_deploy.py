@@ -114,8 +114,8 @@ def test_a_container_of_ours_may_do_little_and_takes_its_command(name: str):
 def test_tokens_are_those_that_are_read():
     assert set(SERVICES["serve"]["environment"]) == {TOKEN} == set(SERVICES["ui"]["environment"])
     scrapes = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
-    (asked,) = [each["authorization"]["credentials_file"] for each in scrapes if "authorization" in each]
-    assert SERVICES["prometheus"]["configs"] == [{"source": "serve-token", "target": asked}]
+    (token_file,) = [each["authorization"]["credentials_file"] for each in scrapes if "authorization" in each]
+    assert SERVICES["prometheus"]["configs"] == [{"source": "serve-token", "target": token_file}]
     assert COMPOSE["configs"]["serve-token"]["content"] == SERVICES["serve"]["environment"][TOKEN]
     targets = {target for each in scrapes for group in each["static_configs"] for target in group["targets"]}
     ports = {name: parsed(SERVICES[name]["command"].split()) for name in OURS}
@@ -173,7 +173,7 @@ def test_with_stay_what_is_started_again_is_what_failed(code: int, stays: bool):
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.full)])
-def test_with_stay_it_ends_whenever_it_is_told(count: int):
+def test_with_stay_it_ends_whenever_it_is_signalled(count: int):
     """Told while it begins to wait, too, which a shell may miss once."""
     several = [left("--stay", "sh", "-c", "exit 0") for _ in range(count)]
     for running in several:
@@ -209,8 +209,8 @@ def built(folder: Path) -> list[Object]:
     for name in [*kustomization.get("resources", []), *kustomization.get("components", [])]:
         path = folder / name
         objects += built(path) if path.is_dir() else list(yaml.safe_load_all(path.read_text()))
-    for asked in kustomization.get("configMapGenerator", []):
-        _generate(objects, folder, asked)
+    for generator in kustomization.get("configMapGenerator", []):
+        _generate(objects, folder, generator)
     for image in kustomization.get("images", []):
         _rename(objects, image)
     for patch in kustomization.get("patches", []):
@@ -221,15 +221,15 @@ def built(folder: Path) -> list[Object]:
     return objects
 
 
-def _generate(objects: list[Object], folder: Path, asked: Object) -> None:
-    data = dict(literal.split("=", 1) for literal in asked.get("literals", []))
-    data |= {Path(file).name: (folder / file).read_text() for file in asked.get("files", [])}
-    there = [each for each in objects if each["kind"] == "ConfigMap" and each["metadata"]["name"] == asked["name"]]
-    assert len(there) == (asked.get("behavior", "create") != "create")
+def _generate(objects: list[Object], folder: Path, generator: Object) -> None:
+    data = dict(literal.split("=", 1) for literal in generator.get("literals", []))
+    data |= {Path(file).name: (folder / file).read_text() for file in generator.get("files", [])}
+    there = [each for each in objects if each["kind"] == "ConfigMap" and each["metadata"]["name"] == generator["name"]]
+    assert len(there) == (generator.get("behavior", "create") != "create")
     if there:
-        there[0]["data"] = data if asked["behavior"] == "replace" else {**there[0]["data"], **data}
+        there[0]["data"] = data if generator["behavior"] == "replace" else {**there[0]["data"], **data}
     else:
-        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": asked["name"]}, "data": data}
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": data}
         objects.append(made)
 
 
@@ -394,11 +394,11 @@ def test_a_pod_may_do_little(name: str) -> None:
 
 
 def test_a_pod_ends_after_its_drain() -> None:
-    wanted = {
+    periods = {
         "trainer": train._DRAIN_S, "predictor": predictor._FINISH_S,
         "serve": serving.DRAIN_S + int(CONTAINERS["serve"]["lifecycle"]["preStop"]["exec"]["command"][1]) + 5,
     }  # fmt: skip
-    for name, seconds in wanted.items():
+    for name, seconds in periods.items():
         assert PODS[f"streamtrain-{name}"]["spec"]["terminationGracePeriodSeconds"] >= seconds + 5, name
 
 
@@ -409,9 +409,9 @@ def test_a_trainer_has_what_it_needs_and_one_that_was_replaced_is_not_started_ag
     trainer = CONTAINERS["trainer"]
     assert trainer["command"] == ["tini", "--", "restart-when-useful", "--stay", "streamtrain"]
     assert "livenessProbe" not in trainer and "startupProbe" not in trainer
-    asked = CONTAINERS["trainer"]["resources"]
-    assert float(asked["requests"]["cpu"]) > job().train.workers
-    limit = int(asked["limits"]["memory"].removesuffix("Gi")) << 30
+    resources = CONTAINERS["trainer"]["resources"]
+    assert float(resources["requests"]["cpu"]) > job().train.workers
+    limit = int(resources["limits"]["memory"].removesuffix("Gi")) << 30
     arena = make_arena(job(), Model(job().model_spec()))
     assert arena.bytes + job().publish.pending_bytes + (400 << 20) < limit
 
@@ -490,8 +490,8 @@ def test_prometheus_scrapes_all_that_have_metrics_under_their_role() -> None:
         assert endpoint["honorLabels"] and endpoint["path"] == "/metrics"
         assert endpoint["relabelings"][0]["targetLabel"] == "role"
         assert ("authorization" in endpoint) == (taken == ["streamtrain-serve"])
-    asked = [role for rule in RULES for role in re.findall(r'role=~?"([^"]+)"', rule["expr"])]
-    assert {role for words in asked for role in words.split("|")} <= roles == {"trainer", "predictor", "serve"}
+    patterns = [role for rule in RULES for role in re.findall(r'role=~?"([^"]+)"', rule["expr"])]
+    assert {role for words in patterns for role in words.split("|")} <= roles == {"trainer", "predictor", "serve"}
 
 
 def test_the_network_lets_in_and_out_what_is_used() -> None:
@@ -506,8 +506,8 @@ def test_the_network_lets_in_and_out_what_is_used() -> None:
     out = [port for rule in policies["streamtrain"]["egress"] for port in rule["ports"] if port["protocol"] == "TCP"]
     kafka = int(job().kafka.bootstrap.rpartition(":")[2])
     collector = int(re.search(r"http://localhost:(\d+)", (ROOT / "docs" / "operate.md").read_text())[1])
-    for wanted in (kafka, collector):
-        assert any(port["port"] <= wanted <= port.get("endPort", port["port"]) for port in out), wanted
+    for target in (kafka, collector):
+        assert any(port["port"] <= target <= port.get("endPort", port["port"]) for port in out), target
 
 
 def test_the_pages_overlay_can_be_built(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from streamtrain.registry import ModuleRegistry, Registry, registries
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-ASKED = PROJECT["tool"]["cibuildwheel"]
+CIBUILDWHEEL = PROJECT["tool"]["cibuildwheel"]
 NEEDED = ("pyproject.toml", "LICENSE", "README.md", "native/CMakeLists.txt", "native/module.cpp", "compute/__init__.py",
           "topics/__init__.py", "streamtrain/broker/kafka_jars.txt")  # fmt: skip
 
@@ -66,13 +66,13 @@ def test_it_would_make_one_for_each_python_and_machine() -> None:
 
 
 def test_what_tries_them_is_there() -> None:
-    assert set(ASKED["test-extras"]) <= set(PROJECT["project"]["optional-dependencies"])
-    assert all((ROOT / name).exists() for name in ASKED["test-sources"])
-    named = [word for line in ASKED["test-command"] for word in shlex.split(line) if word.startswith("tests/")]
+    assert set(CIBUILDWHEEL["test-extras"]) <= set(PROJECT["project"]["optional-dependencies"])
+    assert all((ROOT / name).exists() for name in CIBUILDWHEEL["test-sources"])
+    named = [word for line in CIBUILDWHEEL["test-command"] for word in shlex.split(line) if word.startswith("tests/")]
     assert named and all((ROOT / name).exists() for name in named)
-    wanted = {re.split(r"[<>=]", each)[0]: each for each in PROJECT["project"]["optional-dependencies"]["test"]}
-    for each in ASKED["test-requires"]:
-        assert wanted[re.split(r"[<>=]", each)[0]] == each  # the same range
+    ranges = {re.split(r"[<>=]", each)[0]: each for each in PROJECT["project"]["optional-dependencies"]["test"]}
+    for each in CIBUILDWHEEL["test-requires"]:
+        assert ranges[re.split(r"[<>=]", each)[0]] == each  # the same range
 
 
 NATIVE = ROOT / "native"

@@ -44,7 +44,7 @@ from streamtrain.serving.config import Config
 from streamtrain.serving.door import Door
 from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, devices, processes, server, tracing
 from streamtrain.telemetry.serving import ServingTable
-from streamtrain.telemetry.tracing import Tracing, opened, wanted
+from streamtrain.telemetry.tracing import Tracing, find_exporter, opened
 from streamtrain.topics.dead_letters import Causes, DeadLetter, DeadRange
 from streamtrain.topics.topic import all_topics
 from tests.checks.verify.topics_in_memory import GoodJob
@@ -185,7 +185,7 @@ def letter(part: DeadRange, left_out: int = 0) -> DeadLetter:
     return DeadLetter("t", 0, 0, (part,), 1, 1, rows_left_out=left_out)
 
 
-def test_lag_is_asked_of_kafka_whose_absence_ends_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lag_is_read_from_kafka_whose_absence_ends_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ASK_EVERY_S", 0.01)
     meters, ends = TrainerMeters("flights", 24), [[130, 60, 5]]
 
@@ -249,7 +249,7 @@ def test_an_address_that_cannot_be_taken_is_said() -> None:
         Telemetry(0, PredictorMeters("flights"), host="192.0.2.1")
 
 
-def test_only_this_machine_is_answered_unless_asked_for() -> None:
+def test_only_this_machine_is_answered_unless_a_host_is_set() -> None:
     for settings, end in (({}, pytest.raises(OSError)), ({"host": "0.0.0.0"}, nullcontext())):
         with Telemetry(0, PredictorMeters("flights"), **settings) as telemetry, end:
             socket.create_connection(("127.0.0.2", telemetry.port), timeout=60).close()
@@ -275,7 +275,7 @@ sys.stdin.read()
 """
 
 
-def test_processes_are_told_by_name() -> None:
+def test_processes_are_reported_by_name() -> None:
     """A child of a child too, for workers are that."""
     nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
     with subprocess.Popen([sys.executable, "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -293,8 +293,8 @@ def test_processes_are_told_by_name() -> None:
 def test_a_process_that_ends_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "family", lambda process: [process, (1 << 22) + 1])  # above any kernel's pid_max
     with Telemetry(0, PredictorMeters("flights")) as telemetry:
-        told = [name for name in values(telemetry) if "process_pss" in name]
-    assert told == ['streamtrain_process_pss_bytes{process="predictor"}']
+        found = [name for name in values(telemetry) if "process_pss" in name]
+    assert found == ['streamtrain_process_pss_bytes{process="predictor"}']
 
 
 def test_children_are_of_each_thread_that_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ int nvmlDeviceGetUtilizationRates(void *handle, unsigned *percent) { percent[0] 
 """
 
 
-def test_gpus_are_told_where_their_driver_is(tmp_path: Path) -> None:
+def test_gpus_are_reported_where_their_driver_is(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler here")
@@ -333,11 +333,11 @@ def test_gpus_are_told_where_their_driver_is(tmp_path: Path) -> None:
         devices.Device("0 Some GPU", 0.25, 30, 80), devices.Device("2 Some GPU", 0.25, 30, 80)
     ]  # fmt: skip
     assert devices.devices(str(tmp_path / "none.so")) == []
-    told = {
+    figures = {
         sample.name: sample.value for family in devices.Devices("flights", str(library)).collect()
         for sample in family.samples if sample.labels == {"job": "flights", "device": "2 Some GPU"}
     }  # fmt: skip
-    assert told == {
+    assert figures == {
         "streamtrain_gpu_utilization": 0.25, "streamtrain_gpu_memory_used_bytes": 30, "streamtrain_gpu_memory_bytes": 80
     }  # fmt: skip
 
@@ -374,17 +374,17 @@ def test_the_environment_asks_for_them(
     environment: dict[str, str], exporter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tracing, "find_spec", lambda name: object())
-    assert wanted(environment) == exporter
+    assert find_exporter(environment) == exporter
     monkeypatch.setattr(tracing, "find_spec", lambda name: None)
-    assert wanted(environment) == "", "without the extra there are none"
+    assert find_exporter(environment) == "", "without the extra there are none"
 
 
 def test_an_exporter_that_is_not_there_is_a_mistake_and_whoever_asks_for_none_imports_nothing(spans: Any) -> None:
     with pytest.raises(UserMistake, match="OTEL_TRACES_EXPORTER: expected an exporter that is installed, got 'zipper'"):
         opened("zipper")
     code = (
-        "import sys; from streamtrain.telemetry.tracing import opened, wanted; import streamtrain.serving.door, "
-        "streamtrain.run.roles.predictor, streamtrain.run.roles.coordinator; assert opened(wanted({})) is None; "
+        "import sys; from streamtrain.telemetry.tracing import opened, find_exporter; import streamtrain.serving.door, "
+        "streamtrain.run.roles.predictor, streamtrain.run.roles.coordinator; assert opened(find_exporter({})) is None; "
         "assert 'opentelemetry.sdk' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -418,9 +418,9 @@ def test_a_predictor_continues_the_traces_that_are_sampled(
     made, ended = spans
     gathered = []
 
-    def request(name: str, carrier: Any, *told: Any, **more: Any) -> None:
+    def request(name: str, carrier: Any, *rest: Any, **more: Any) -> None:
         gathered.append(carrier)
-        Tracing.request(made, name, carrier, *told, **more)
+        Tracing.request(made, name, carrier, *rest, **more)
 
     monkeypatch.setattr(made, "request", request)
     begun_ns = time.time_ns()
@@ -473,8 +473,8 @@ def test_of_a_turn_so_many_are_traced_and_the_others_answered(
     assert done["requests"] > count and done["errors"] == 0
     offsets = [each.attributes["messaging.kafka.offset"] for each in ended()]
     assert offsets[: MOST_TRACED + 1] == [*range(MOST_TRACED), count]
-    told = [each.__dict__["fields"] for each in caplog.records if each.name == "of one turn"]
-    assert told == [{"left_out": 700}]
+    fields = [each.__dict__["fields"] for each in caplog.records if each.name == "of one turn"]
+    assert fields == [{"left_out": 700}]
 
 
 def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
@@ -487,11 +487,11 @@ def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
     for left_out in (0, 5, 12, 12, 40):
         made.take(SimpleNamespace(drain_traced=lambda left_out=left_out: ([], left_out)))  # type: ignore[arg-type]
     made.close()
-    told = [(each.levelname, each.__dict__["fields"]["left_out"]) for each in caplog.records]
-    assert told == [("WARNING", 5), ("INFO", 40)]
+    lines = [(each.levelname, each.__dict__["fields"]["left_out"]) for each in caplog.records]
+    assert lines == [("WARNING", 5), ("INFO", 40)]
 
 
-def asked(door: Door, path: str, headers: dict[str, str]) -> int:
+def fetch_status(door: Door, path: str, headers: dict[str, str]) -> int:
     """Its status."""
     sent: list[Any] = []
 
@@ -515,14 +515,14 @@ def test_a_server_continues_its_clients_traces(spans: Any) -> None:
         answer_body=lambda body, released: answer,
     )  # fmt: skip
     models: Any = {"flights": SimpleNamespace(scorer=scorer, job="flights")}
-    row = SimpleNamespace(answered=lambda *told: None)
+    row = SimpleNamespace(answered=lambda *rest: None)
     with closing(Door(Config((), "127.0.0.1", 1), models, None, row, None, made)) as door:  # type: ignore[arg-type]
-        assert asked(door, "/predict/flights", {"traceparent": SAMPLED, "tracestate": "a=1"}) == 200
-        assert asked(door, "/predict/flights", {"traceparent": UNSAMPLED}) == 200
-        assert asked(door, "/predict/flights", {}) == 200
-        assert asked(door, "/predict/other", {"traceparent": SAMPLED}) == 404
+        assert fetch_status(door, "/predict/flights", {"traceparent": SAMPLED, "tracestate": "a=1"}) == 200
+        assert fetch_status(door, "/predict/flights", {"traceparent": UNSAMPLED}) == 200
+        assert fetch_status(door, "/predict/flights", {}) == 200
+        assert fetch_status(door, "/predict/other", {"traceparent": SAMPLED}) == 404
         models["flights"].scorer = SimpleNamespace(is_quick=lambda size: 1 / 0)
-        assert asked(door, "/predict/flights", {"traceparent": SAMPLED}) == 500
+        assert fetch_status(door, "/predict/flights", {"traceparent": SAMPLED}) == 500
     first, root, unknown, failed = ended()
     assert continues(first)
     assert first.parent.trace_state.get("a") == "1" and root.parent is None
@@ -547,9 +547,9 @@ def test_a_publication_is_a_span_and_so_is_one_that_fails(spans: Any) -> None:
             assert transactions is failing
     good, bad = ended()
     assert (good.name, good.kind.name, good.status.is_ok) == ("publish good", "PRODUCER", True)
-    told = {name: good.attributes[f"streamtrain.{name}"] for name in ("version", "run", "rounds", "rows", "round")}
+    values = {name: good.attributes[f"streamtrain.{name}"] for name in ("version", "run", "rounds", "rows", "round")}
     log = job.assembled.log
-    assert told == {
+    assert values == {
         "version": 2, "run": 1, "rounds": len(log.rounds), "rows": log.rows_trained,
         "round": job.assembled.snapshot.manifest.round,
     }  # fmt: skip
@@ -626,8 +626,8 @@ def expressions(dashboard: Any) -> list[str]:
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
 def test_a_dashboard_asks_for_what_there_is(path: Path) -> None:
     dashboard = json.loads(path.read_text())
-    asked = {name for text in expressions(dashboard) for name in METRIC.findall(text)}
-    assert asked and asked - known() == set()
+    names = {name for text in expressions(dashboard) for name in METRIC.findall(text)}
+    assert names and names - known() == set()
     for name, role in (found for text in expressions(dashboard) for found in OF_ROLE.findall(text)):
         assert name in known(role), role
     panels = dashboard["panels"]
@@ -655,8 +655,8 @@ def test_an_alert_asks_for_what_there_is_is_tried_and_in_the_runbook(rule: dict[
     assert set(METRIC.findall(rule["expr"])) <= known()
     assert rule["labels"]["severity"] in ("warning", "critical") and rule["annotations"]["description"]
     tried = yaml.safe_load((PROMETHEUS / "alerts.test.yml").read_text())["tests"]
-    asked = [each for test in tried for each in test["alert_rule_test"] if each["alertname"] == rule["alert"]]
-    assert any(each["exp_alerts"] for each in asked)
+    tests = [each for test in tried for each in test["alert_rule_test"] if each["alertname"] == rule["alert"]]
+    assert any(each["exp_alerts"] for each in tests)
     runbook = (ROOT / "docs" / "operate.md").read_text()
     assert re.search(rf"^\| `{rule['alert']}` \| .+ \| .+ \|$", runbook, re.MULTILINE)
 
@@ -705,8 +705,8 @@ def test_a_real_prometheus_scrapes_a_real_trainer_and_server(kafka: Any, tmp_pat
              f"--web.listen-address=127.0.0.1:{port}"], stderr=log, stdout=log,
         )  # fmt: skip
     try:
-        asked = f'streamtrain_snapshot_version{{role="trainer",job="{job.name}"}} > 0'
-        wait_for(lambda: answer(port, asked))
+        query = f'streamtrain_snapshot_version{{role="trainer",job="{job.name}"}} > 0'
+        wait_for(lambda: answer(port, query))
         wait_for(lambda: answer(port, f'streamtrain_ready{{role="serve",job="{job.name}"}} == 1'))
         for path in DASHBOARDS:
             for text in expressions(json.loads(path.read_text())):

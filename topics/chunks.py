@@ -37,7 +37,7 @@ class Stored:
         return shelves.kept_after(self.manifest, self.digest, self.offset)
 
 
-class Held(NamedTuple):
+class TopicContents(NamedTuple):
     """The contents of the topic before a new lineage begins. No snapshot in it has a version above `version`."""
 
     newest: Located | None = None
@@ -45,11 +45,11 @@ class Held(NamedTuple):
     version: int = 0
 
     @classmethod
-    def of(cls, newest: Located) -> Held:
+    def of(cls, newest: Located) -> TopicContents:
         """Returns the contents of a topic in which nothing is damaged."""
         return cls(newest, shelves.kept_after(*newest), newest.manifest.version)
 
-    def above(self, version: int) -> Held:
+    def above(self, version: int) -> TopicContents:
         """As it is, with no version that was given before at or below `version`."""
         return self._replace(version=max(self.version, version))
 

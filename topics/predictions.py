@@ -138,10 +138,10 @@ def _row(parsed: Any) -> RowAnswer | RowError:
         case {"prediction": dict() as by_head, **rest} if by_head and rest.keys() <= {"probabilities"}:
             shares: Any = rest.get("probabilities", {})
             if all(isinstance(each, float | int | str) for each in by_head.values()) and _are_shares(by_head, shares):
-                told: HeadsAnswer = {"prediction": by_head}
+                answer: HeadsAnswer = {"prediction": by_head}
                 if rest:
-                    told["probabilities"] = shares
-                return cast(RowAnswer, told)
+                    answer["probabilities"] = shares
+                return cast(RowAnswer, answer)
         case {"prediction": float() | int() | str() as likeliest, "probabilities": dict() as named, **rest} if not rest:
             if all(type(share) in (int, float) for share in named.values()):
                 return {"prediction": likeliest, "probabilities": named}

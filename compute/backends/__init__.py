@@ -37,20 +37,20 @@ def priorities() -> dict[str, int]:
     return found
 
 
-def choose(wanted: str = "auto", calls_out: bool = False) -> str:
-    """The backend to use: `wanted`, or for "auto" the highest priority among those that answer.
+def choose(backend: str = "auto", calls_out: bool = False) -> str:
+    """The backend to use: `backend`, or for "auto" the highest priority among those that answer.
 
     `calls_out`: of those whose plans call out. Raises UserMistake when a wanted backend does not answer, and as
     priorities().
     """
-    if wanted != "auto":
-        reason = get(wanted).answers()
+    if backend != "auto":
+        reason = get(backend).answers()
         if reason:
-            raise UserMistake(f"backend {wanted}: {reason}; choose backend = \"cpu\" or \"auto\"")
-        return wanted
+            raise UserMistake(f"backend {backend}: {reason}; choose backend = \"cpu\" or \"auto\"")
+        return backend
     order = priorities()
-    asked = [name for name in sorted(order, key=lambda name: -order[name]) if get(name).CALLS_OUT or not calls_out]
-    answering = [name for name in asked if get(name).answers() is None]
+    candidates = [name for name in sorted(order, key=lambda name: -order[name]) if get(name).CALLS_OUT or not calls_out]
+    answering = [name for name in candidates if get(name).answers() is None]
     return answering[0] if answering else "cpu"
 
 

@@ -56,10 +56,10 @@ class Device:
 
     def load(self, instances: Iterable[Instance], chains: Iterable[Sequence[Instance]] = ()) -> None:
         """Compiles these kernels (op, types), and of each chain one, from the text built into the native module."""
-        wanted, chained = sorted(set(instances)), sorted(set(map(tuple, chains)))
-        names: dict[tuple[Instance, ...], str] = {(instance,): name_expression(*instance) for instance in wanted}
+        kernels, chained = sorted(set(instances)), sorted(set(map(tuple, chains)))
+        names: dict[tuple[Instance, ...], str] = {(instance,): name_expression(*instance) for instance in kernels}
         names |= {chain: name_expression(chain_name(chain), "") for chain in chained}
-        text = source((header_of(op) for op, _ in wanted), chained)
+        text = source((header_of(op) for op, _ in kernels), chained)
         with self.handle:
             module = self.cupy.RawModule(code=text, options=OPTIONS, name_expressions=list(names.values()))
             for chain, name in names.items():

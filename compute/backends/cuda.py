@@ -251,13 +251,13 @@ def compile(
     program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0, threads: int = 1
 ) -> _native.Plan:
     """A plan on device `device` modulo their number; threads are the CPU's."""
-    held = CudaPlan(program, addresses, device)
+    runner = CudaPlan(program, addresses, device)
     plan = _native.ForeignPlan(
-        program.rows, program.output.shape[1], {phase: partial(held.run, phase) for phase in program.phases},
-        held.begin_round, held.end_round, lambda slot: held.enqueue("train", slot), held.collect, STEPS_AHEAD,
+        program.rows, program.output.shape[1], {phase: partial(runner.run, phase) for phase in program.phases},
+        runner.begin_round, runner.end_round, lambda slot: runner.enqueue("train", slot), runner.collect, STEPS_AHEAD,
     )
-    held.step_address, held.output_address = plan.step.address, plan.output_address
-    plan._device_plan = held
+    runner.step_address, runner.output_address = plan.step.address, plan.output_address
+    plan._device_plan = runner
     return plan
 
 

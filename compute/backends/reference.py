@@ -122,14 +122,14 @@ def compile(
     precise: bool = False,
 ) -> _native.Plan:
     """A plan whose phases run here. State, base and share are changed in place, as on the CPU."""
-    held = ReferencePlan(program, addresses, precise)
+    runner = ReferencePlan(program, addresses, precise)
     plan = _native.ForeignPlan(
-        program.rows, program.output.shape[1], {phase: partial(held.run, phase) for phase in program.phases},
+        program.rows, program.output.shape[1], {phase: partial(runner.run, phase) for phase in program.phases},
         lambda: None, lambda: None,
     )
-    held.step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever
+    runner.step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever
     output = at_address(plan.output_address, plan.rows * plan.width * 4).view(np.float32)
-    held.output = output.reshape(plan.rows, plan.width)
+    runner.output = output.reshape(plan.rows, plan.width)
     return plan
 
 

@@ -31,14 +31,14 @@ def _shaped(settings: Sequence[float], scale: float, rate: float, g: Array, p: A
 
 
 def _updated(
-    formula: Formula, settings: Array, scale: float, step: Any, g: Array, held: Sequence[Array]
+    formula: Formula, settings: Array, scale: float, step: Any, g: Array, arrays: Sequence[Array]
 ) -> list[Array]:
     """Returns the new parameter and optimizer state. Flags in the step what is not finite."""
     numbers = settings.tolist()   # those of Python leave an array's dtype as it is
     rate = step.learning_rate * numbers[1]
     with np.errstate(all="ignore"):
-        g, p = _shaped(numbers, scale, rate, g, held[0])
-        after = formula(rate, step.number, g, p, *held[1:], *numbers[len(SETTINGS) :])
+        g, p = _shaped(numbers, scale, rate, g, arrays[0])
+        after = formula(rate, step.number, g, p, *arrays[1:], *numbers[len(SETTINGS) :])
     step.not_finite |= int(not all(np.isfinite(a).all() for a in after))
     return list(after)
 
@@ -48,10 +48,10 @@ def _flat(
     *rest: Array | None,
 ) -> None:
     """The reference of a kernel over the flat vector."""
-    held, first = [array for array in rest if array is not None], 0
+    arrays, first = [array for array in rest if array is not None], 0
     for at, its in enumerate(settings if step.weight_sum > 0 else ()):
         end = int(its[0])
-        part = [kept[first:end] for kept in held]
+        part = [kept[first:end] for kept in arrays]
         after = _updated(formula, its, 1.0 if scale is None else float(scale[at]), step, g[first:end], part)
         for kept, fresh in zip(part, after, strict=True):
             kept[:] = fresh
@@ -68,9 +68,9 @@ def _of_touched(
     if not step.weight_sum > 0:
         return
     for table, (leaders, at, its_g) in enumerate(touched(rows, places, ends, categories, lead, g)):
-        held = [arrays[table] for arrays in kept]
-        its, factor = [array[at] for array in held], 1.0 if scale is None else float(scale[table])
-        for array, fresh in zip(held, _updated(formula, settings[0], factor, step, its_g[leaders], its), strict=True):
+        blocks = [arrays[table] for arrays in kept]
+        its, factor = [array[at] for array in blocks], 1.0 if scale is None else float(scale[table])
+        for array, fresh in zip(blocks, _updated(formula, settings[0], factor, step, its_g[leaders], its), strict=True):
             array[at] = fresh
 
 
@@ -89,27 +89,27 @@ def update(
     columns, kept = len(SETTINGS) + len(factors), KEPT[: len(state)]
 
     def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-        held = {each: abs(rng.normal(size=n)) for each in kept}
+        optimizer_state = {each: abs(rng.normal(size=n)) for each in kept}
         settings, scale = _settings(rng, [n // 3, n // 2, n], factors), {"scale": [0.5, 1.0, 0.25]} if n % 2 else {}
         batch = {"n": n, "stretches": 3, "step": step(), "settings": settings, **scale}
-        return {**batch, "g": rng.normal(size=n), "p": rng.normal(size=n), **held}
+        return {**batch, "g": rng.normal(size=n), "p": rng.normal(size=n), **optimizer_state}
 
     def example_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
         batch = example_touched(rng, n)
-        held = {name: [abs(rng.normal(size=table.shape)) for table in batch["table"]] for name in ("p", *kept)}
+        table_arrays = {name: [abs(rng.normal(size=table.shape)) for table in batch["table"]] for name in ("p", *kept)}
         scale = {"scale": rng.random(batch["tables"])} if n % 3 else {}
-        return {**batch, "step": step(), "settings": _settings(rng, [0], factors), **scale, **held}
+        return {**batch, "step": step(), "settings": _settings(rng, [0], factors), **scale, **table_arrays}
 
-    def held(*shape: str) -> tuple[Arg, ...]:
+    def state_args(*shape: str) -> tuple[Arg, ...]:
         return changed("p", "f32", *shape), *(changed(name, "f32", *shape, optional=True) for name in KEPT)
 
     return (
         Op(name,
            (size("n"), size("stretches"), step_changed(), given("settings", "f64", "stretches", columns),
-            given("scale", "f32", "stretches", optional=True), given("g", "f32", "n"), *held("n")),
+            given("scale", "f32", "stretches", optional=True), given("g", "f32", "n"), *state_args("n")),
            partial(_flat, formula), example, each=() if rows else ("n",), rows=rows),
         Op(f"{name}_rows",
            (*SIZES, step_changed(), given("settings", "f64", 1, columns),
-            given("scale", "f32", "tables", optional=True), *TOUCHED, *(each(arg, "tables") for arg in held())),
+            given("scale", "f32", "tables", optional=True), *TOUCHED, *(each(arg, "tables") for arg in state_args())),
            partial(_of_touched, of_rows or formula), example_rows, rows=("tables", "entries")),
     )

@@ -18,9 +18,9 @@ def forward(x: Array) -> Array:
 
 
 def slope(x: Array, y: Array) -> Array:
-    held = np.clip(x, -20, 20)   # outside of it 0 or 1
-    s = _share(held)
-    return np.asarray(s + held * s * (1 - s) * SLOPE * (1 + 3 * CUBIC * held**2))
+    clipped_x = np.clip(x, -20, 20)   # outside of it 0 or 1
+    s = _share(clipped_x)
+    return np.asarray(s + clipped_x * s * (1 - s) * SLOPE * (1 + 3 * CUBIC * clipped_x**2))
 
 
 ACTIVATION = Activation(he)

@@ -9,8 +9,8 @@ HELP = "activation x times hard_sigmoid(x)"
 
 
 def forward(x: Array) -> Array:
-    held = np.clip(x, -3, 3)
-    return np.where(x > 3, x, held * (held + 3) / 6)
+    clipped_x = np.clip(x, -3, 3)
+    return np.where(x > 3, x, clipped_x * (clipped_x + 3) / 6)
 
 
 def slope(x: Array, y: Array) -> Array:

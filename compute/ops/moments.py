@@ -20,14 +20,14 @@ def reference(
     raw = numbers[weight > 0]
     if not len(raw):
         return
-    of, held, there = named(share), np.clip(raw, low, high), ~np.isnan(raw)
+    of, within_bounds, there = named(share), np.clip(raw, low, high), ~np.isnan(raw)
     of["clipped"] += (abs((raw - mean) * scale) > clip).sum(0)
-    apart = there & (raw != held)
+    apart = there & (raw != within_bounds)
     of["outside"] += apart.sum(0)
     distance = np.where(apart, abs(raw.astype(np.float64) - mean), np.inf).min(0)
     of["least"][:] = nearer(np.where(np.isfinite(distance), distance, 0), of["least"])
     merge(raw.astype(np.float64), there, of["count"].copy(), of["raw_mean"], of["raw_squares"])
-    merge(held.astype(np.float64), there, of["count"], of["mean"], of["squares"])
+    merge(within_bounds.astype(np.float64), there, of["count"], of["mean"], of["squares"])
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:

@@ -17,9 +17,9 @@ def forward(x: Array) -> Array:
 
 
 def slope(x: Array, y: Array) -> Array:
-    held = np.clip(x, -1000, 1000)   # outside of it 0 or 1
-    s = _sigmoid(held)
-    return np.asarray(s * (1 + held * (1 - s)))
+    clipped_x = np.clip(x, -1000, 1000)   # outside of it 0 or 1
+    s = _sigmoid(clipped_x)
+    return np.asarray(s * (1 + clipped_x * (1 - s)))
 
 
 ACTIVATION = Activation(he)

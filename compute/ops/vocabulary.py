@@ -82,20 +82,20 @@ def add_value(share: Table, known: Table, value: int, newest_ms: int) -> None:
         return
     rounds, used, shift = int(known.head[1]), HEAD.index("used"), HEAD.index("shift")
 
-    def is_held(each: int) -> bool:
+    def qualifies(each: int) -> bool:
         return known.find(each) > 0 or holds(each, rounds, int(share.head[shift]))
 
-    if not is_held(value):
+    if not qualifies(value):
         return
     while share.head[used] == len(share.entry) and share.head[shift] < 63:
         share.head[shift] += 1
         before = share.entry[: share.head[used]].tolist()
         share.head[used], share.entry[:], share.index[:] = 0, 0, 0
         for each in before:
-            if is_held(each[0]):
+            if qualifies(each[0]):
                 share.head[used] += 1
                 share.put(int(share.head[used]), *each)
-    if share.head[used] < len(share.entry) and is_held(value):
+    if share.head[used] < len(share.entry) and qualifies(value):
         share.head[used] += 1
         share.put(int(share.head[used]), value, 1, max(newest_ms, 0))
 

@@ -6,7 +6,7 @@ from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.count_table import FORMS
 from streamtrain.compute.options import ColumnName, Duration, Word
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Reads, Settings, Stateful, decayed_table
+from streamtrain.compute.stateful.transform import Batch, Reads, Settings, Stateful, StatefulSpec, decayed_table
 
 HELP = "how many rows with this value were seen before: log(1 + n), its share of all rows, or n"
 OPTIONS = {
@@ -28,23 +28,23 @@ class Count(Stateful):
     def feeds(self, settings: Settings) -> tuple[tuple[Reads, int], ...]:
         return (("bucket", 0), ("time", -1)) if settings["half_life"] else (("bucket", 0),)
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        if held.settings["half_life"]:
-            self._decaying(builder, held, batch, to, at)
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        if spec.settings["half_life"]:
+            self._decaying(builder, spec, batch, to, at)
             return
-        cells = held.buckets + 1   # the last one: all rows
-        base, share = builder.statistic(held.block(), "statistics", "sum", cells, dtype="i64")
-        rows, form = builder.rows, FORMS.index(held.settings["as"])
+        cells = spec.buckets + 1   # the last one: all rows
+        base, share = builder.statistic(spec.block(), "statistics", "sum", cells, dtype="i64")
+        rows, form = builder.rows, FORMS.index(spec.settings["as"])
         builder.call("count_value", rows, *batch.place, cells, to.shape[1], at, form, batch.x, base, to)
         with builder.during(*STATISTICS):
             builder.call("count_add", rows, *batch.place, cells, batch.x, batch.weight, share)
 
-    def _decaying(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        cells, width, form = held.buckets + 2, 2, FORMS.index(held.settings["as"])
-        base, share = decayed_table(builder, held, cells, width)
+    def _decaying(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        cells, width, form = spec.buckets + 2, 2, FORMS.index(spec.settings["as"])
+        base, share = decayed_table(builder, spec, cells, width)
         place = (*batch.place, cells, width)
         builder.call("decayed_value", builder.rows, *place, 0, to.shape[1], at, form, batch.x, base, to)
-        batch.add_decayed(builder, held, cells, width, share)
+        batch.add_decayed(builder, spec, cells, width, share)
 
 
 TRANSFORM = Count()

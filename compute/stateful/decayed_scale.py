@@ -6,7 +6,7 @@ from streamtrain.compute.builder import Builder
 from streamtrain.compute.ops.decayed import POWERS
 from streamtrain.compute.options import ColumnName, Duration, Number
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Reads, Settings, Stateful, decayed_table
+from streamtrain.compute.stateful.transform import Batch, Reads, Settings, Stateful, StatefulSpec, decayed_table
 
 HELP = "(x - mean) / deviation, cut at -clip and clip, of rows that count half as much for each half-life"
 OPTIONS = {
@@ -25,12 +25,12 @@ class DecayedScale(Stateful):
     def feeds(self, settings: Settings) -> tuple[tuple[Reads, int], ...]:
         return (("float", 0), ("time", -1))
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        base, share = decayed_table(builder, held, 2, POWERS)
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        base, share = decayed_table(builder, spec, 2, POWERS)
         x, column = batch.of("float")
         builder.call("decayed_scale", builder.rows, x.shape[1], column, to.shape[1], at, x, base,
-                     held.settings["clip"], to)   # fmt: skip
-        batch.add_decayed(builder, held, 2, POWERS, share)
+                     spec.settings["clip"], to)   # fmt: skip
+        batch.add_decayed(builder, spec, 2, POWERS, share)
 
 
 TRANSFORM = DecayedScale()

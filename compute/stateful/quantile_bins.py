@@ -6,7 +6,7 @@ from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.sketch import EDGES
 from streamtrain.compute.options import ColumnName, Whole
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Stateful
+from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "which of some bins a number lies in that hold about as many rows each, as a category; bounds to 3 %"
 OPTIONS = {
@@ -22,12 +22,12 @@ EXAMPLES = (
 class QuantileBins(Stateful):
     reads = "float"
 
-    def indexes(self, held: Held) -> int:
-        return int(held.settings["bins"])
+    def indexes(self, spec: StatefulSpec) -> int:
+        return int(spec.settings["bins"])
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        rows, width = builder.rows, EDGES + held.settings["bins"] - 1
-        base, share = builder.statistic(held.block(), "statistics", "quantiles", 1, width)
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        rows, width = builder.rows, EDGES + spec.settings["bins"] - 1
+        base, share = builder.statistic(spec.block(), "statistics", "quantiles", 1, width)
         builder.call("sketch_bin", rows, *batch.place, width, batch.x, base, to)
         with builder.during(*STATISTICS):
             builder.call("sketch_add", rows, *batch.place, width, batch.x, batch.weight, share)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.options import ColumnName, Whole
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Stateful
+from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "the value where so many rows with it were seen before, else one index for all others"
 OPTIONS = {
@@ -20,13 +20,13 @@ EXAMPLES = (
 
 
 class RareToOther(Stateful):
-    def indexes(self, held: Held) -> int:
-        return held.buckets + 1
+    def indexes(self, spec: StatefulSpec) -> int:
+        return spec.buckets + 1
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        cells, rows = held.buckets + 1, builder.rows
-        base, share = builder.statistic(held.block(), "statistics", "sum", cells, dtype="i64")
-        builder.call("count_index", rows, *batch.place, cells, held.settings["least"], batch.x, base, to)
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        cells, rows = spec.buckets + 1, builder.rows
+        base, share = builder.statistic(spec.block(), "statistics", "sum", cells, dtype="i64")
+        builder.call("count_index", rows, *batch.place, cells, spec.settings["least"], batch.x, base, to)
         with builder.during(*STATISTICS):
             builder.call("count_add", rows, *batch.place, cells, batch.x, batch.weight, share)
 

@@ -6,7 +6,7 @@ from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.sketch import EDGES, QUARTILES
 from streamtrain.compute.options import ColumnName, Number
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Stateful
+from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "(x - median) / (third quartile - first), cut at -clip and clip; quartiles to 3 %"
 OPTIONS = {
@@ -22,9 +22,9 @@ EXAMPLES = (
 class RobustScale(Stateful):
     reads = "float"
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        rows, width, clip = builder.rows, EDGES + QUARTILES, held.settings["clip"]
-        base, share = builder.statistic(held.block(), "statistics", "quantiles", 1, width)
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        rows, width, clip = builder.rows, EDGES + QUARTILES, spec.settings["clip"]
+        base, share = builder.statistic(spec.block(), "statistics", "quantiles", 1, width)
         builder.call("sketch_scale", rows, *batch.place, width, to.shape[1], at, batch.x, base, clip, to)
         with builder.during(*STATISTICS):
             builder.call("sketch_add", rows, *batch.place, width, batch.x, batch.weight, share)

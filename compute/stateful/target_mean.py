@@ -7,7 +7,7 @@ from __future__ import annotations
 from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.options import ColumnName, Number
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Stateful
+from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "how far the label's mean over rows with this value lies from that of all rows, in the label's deviations"
 OPTIONS = {
@@ -24,13 +24,13 @@ EXAMPLES = (
 class TargetMean(Stateful):
     reads_label = True
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        rows, buckets = builder.rows, held.buckets
-        base, share = builder.statistic(held.block(), "statistics", "sum", buckets, 2)
-        base_all, share_all = builder.statistic(held.block("all"), "statistics", "sum", 3)
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        rows, buckets = builder.rows, spec.buckets
+        base, share = builder.statistic(spec.block(), "statistics", "sum", buckets, 2)
+        base_all, share_all = builder.statistic(spec.block("all"), "statistics", "sum", 3)
         builder.call(
             "target_value", rows, *batch.place, buckets, to.shape[1], at, batch.x, base, base_all,
-            held.settings["prior"], to,
+            spec.settings["prior"], to,
         )
         with builder.during(*STATISTICS):
             builder.call("target_add", rows, *batch.place, buckets, batch.x, batch.label, batch.weight, share)

@@ -6,7 +6,7 @@ from streamtrain.compute.builder import Builder
 from streamtrain.compute.ops.count_table import FORMS
 from streamtrain.compute.options import ColumnName, Duration, Word
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Reads, Settings, Stateful, decayed_table
+from streamtrain.compute.stateful.transform import Batch, Reads, Settings, Stateful, StatefulSpec, decayed_table
 
 HELP = "the sum of a number over the rows with this value before: log(1 + |s|) with its sign, or s; may decay"
 SHOWN = (FORMS[0], FORMS[2])
@@ -27,13 +27,13 @@ class Total(Stateful):
     def feeds(self, settings: Settings) -> tuple[tuple[Reads, int], ...]:
         return (("bucket", 1), ("float", 0), *((("time", -1),) if settings["half_life"] else ()))
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        cells, width, form = held.buckets + 2, 2, FORMS.index(held.settings["as"])
-        base, share = decayed_table(builder, held, cells, width)
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        cells, width, form = spec.buckets + 2, 2, FORMS.index(spec.settings["as"])
+        base, share = decayed_table(builder, spec, cells, width)
         x, column = batch.of("bucket")
         builder.call("decayed_value", builder.rows, x.shape[1], column, cells, width, 1, to.shape[1], at, form, x,
                      base, to)   # fmt: skip
-        batch.add_decayed(builder, held, cells, width, share)
+        batch.add_decayed(builder, spec, cells, width, share)
 
 
 TRANSFORM = Total()

@@ -20,7 +20,7 @@ Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Held:
+class StatefulSpec:
     """A transform with state as a model has it."""
 
     name: str
@@ -57,7 +57,7 @@ class Batch:
         x, column = next(iter(self.given.values()))
         return x.shape[1], column
 
-    def add_decayed(self, builder: Builder, held: Held, cells: int, width: int, share: Ref) -> None:
+    def add_decayed(self, builder: Builder, spec: StatefulSpec, cells: int, width: int, share: Ref) -> None:
         """The rows of a batch into a share of decayed_table()."""
         kinds: tuple[Reads, ...] = ("bucket", "float", "time")
         refs = [self.given[kind][0] if kind in self.given else None for kind in kinds]
@@ -65,12 +65,12 @@ class Batch:
                      for kind, ref in zip(kinds, refs, strict=True))   # fmt: skip
         with builder.during(*STATISTICS):
             builder.call("decayed_add", builder.rows, *b, cells, width, *x, *t, *refs, self.weight,
-                         1000 * held.settings["half_life"], share)   # fmt: skip
+                         1000 * spec.settings["half_life"], share)   # fmt: skip
 
 
-def decayed_table(builder: Builder, held: Held, cells: int, width: int) -> tuple[Ref, Ref]:
+def decayed_table(builder: Builder, spec: StatefulSpec, cells: int, width: int) -> tuple[Ref, Ref]:
     """Base and share of sums that forget: native/kernels/decayed.h."""
-    return builder.statistic(held.block(), "statistics", "decayed", cells, width)
+    return builder.statistic(spec.block(), "statistics", "decayed", cells, width)
 
 
 class Stateful:
@@ -83,19 +83,19 @@ class Stateful:
         """Returns what it reads in a slot, each once, and from which of its columns. -1 is the job's event time."""
         return ((self.reads, 0),)
 
-    def indexes(self, held: Held) -> int:
+    def indexes(self, spec: StatefulSpec) -> int:
         """How many indexes there are, each of which is learned as some numbers; 0: it makes a number."""
         return 0
 
-    def rows_of(self, held: Held) -> str:
+    def rows_of(self, spec: StatefulSpec) -> str:
         """The block of its state that says whose each index is; "": each is of one and the same."""
         return ""
 
-    def problem(self, held: Held) -> str | None:
+    def problem(self, spec: StatefulSpec) -> str | None:
         """Returns what is wrong with its settings, beginning with the name of one."""
         return None
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
         """Adds its blocks and its calls. `to`: the input matrix, of which column `at` is its own, or i32 [rows, 1] for
         its indexes (at 0)."""
         raise NotImplementedError

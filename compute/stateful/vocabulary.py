@@ -9,7 +9,7 @@ from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.vocabulary import WIDTH, empty
 from streamtrain.compute.options import ColumnName, Duration, Whole
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Reads, Settings, Stateful
+from streamtrain.compute.stateful.transform import Batch, Reads, Settings, Stateful, StatefulSpec
 
 HELP = "the value as a category without collisions, of those seen often enough; one index for all others"
 OPTIONS = {
@@ -31,16 +31,16 @@ class Vocabulary(Stateful):
     def feeds(self, settings: Settings) -> tuple[tuple[Reads, int], ...]:
         return (("hash", 0), ("time", -1)) if settings["evict"] else (("hash", 0),)
 
-    def indexes(self, held: Held) -> int:
-        return int(held.settings["capacity"]) + 1
+    def indexes(self, spec: StatefulSpec) -> int:
+        return int(spec.settings["capacity"]) + 1
 
-    def rows_of(self, held: Held) -> str:
-        return held.block()
+    def rows_of(self, spec: StatefulSpec) -> str:
+        return spec.block()
 
-    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
-        settings, rows, capacity = held.settings, builder.rows, held.settings["capacity"]
+    def build(self, builder: Builder, spec: StatefulSpec, batch: Batch, to: Ref, at: int) -> None:
+        settings, rows, capacity = spec.settings, builder.rows, spec.settings["capacity"]
         start = empty(0, admit=settings["admit"], evict_ms=int(1000 * settings["evict"]))
-        base, share = builder.statistic(held.block(), "statistics", "vocabulary", capacity + 1, WIDTH, start=start)
+        base, share = builder.statistic(spec.block(), "statistics", "vocabulary", capacity + 1, WIDTH, start=start)
         words = base.elements
         builder.call("vocabulary_find", rows, *batch.place, capacity, words, batch.x, base, to)
         times, column = batch.given.get("time", (None, 0))

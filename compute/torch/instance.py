@@ -65,7 +65,7 @@ class TorchInstance:
             if counters:
                 share[:] = counted - base
 
-        return self._told("when trained", run)
+        return self._wrap_errors("when trained", run)
 
     def backward(self, dz: Array, flat: Array, *rest: Array) -> Run:
         import torch
@@ -85,7 +85,7 @@ class TorchInstance:
             if not self._norms.move():
                 self._step.not_finite = 1
 
-        return self._told("in its backward pass", run)
+        return self._wrap_errors("in its backward pass", run)
 
     def loss(self, z: Array, dz: Array, label: InSlot, weight: InSlot) -> Run:
         import torch
@@ -108,21 +108,23 @@ class TorchInstance:
             (gradient,) = torch.autograd.grad((losses * weights).sum() / total, leaf)
             dzs[:rows].copy_(gradient)
 
-        return self._told("in its loss()", run)
+        return self._wrap_errors("in its loss()", run)
 
     def update(self, step: _native.StepBlock, *kept: Array) -> Run:
         import torch
 
         own, optimizer = self._spec.optimizer, self.module.configure_optimizers()
         assert own is not None
-        held = {(each.parameter, each.key): torch.from_numpy(array) for each, array in zip(own.kept, kept, strict=True)}
+        state = {
+            (each.parameter, each.key): torch.from_numpy(array) for each, array in zip(own.kept, kept, strict=True)
+        }
         parameters = [self._tensors[tensor.name] for tensor in self._spec.parameters]
 
         made = -1   # the number of its newest step
 
         def go_on_from(number: int) -> None:
             """Its state is ours, and says that so many steps were made."""
-            for (name, key), tensor in held.items():
+            for (name, key), tensor in state.items():
                 optimizer.state[self._tensors[name]][key] = tensor
             for name, key in own.steps:
                 optimizer.state[self._tensors[name]][key] = torch.tensor(float(number))
@@ -137,14 +139,14 @@ class TorchInstance:
                 go_on_from(step.number - 1)
             optimizer.step()
             if step.number == 1:
-                for (name, key), tensor in held.items():
+                for (name, key), tensor in state.items():
                     tensor.copy_(optimizer.state[self._tensors[name]][key])
                 go_on_from(1)
             made = step.number
-            if not all(bool(torch.isfinite(tensor).all()) for tensor in (*parameters, *held.values())):
+            if not all(bool(torch.isfinite(tensor).all()) for tensor in (*parameters, *state.values())):
                 step.not_finite = 1
 
-        return self._told("in its optimizer's step", run)
+        return self._wrap_errors("in its optimizer's step", run)
 
     def predict(self, x: Array, z: Array, *rest: Array) -> Run:
         import torch
@@ -161,18 +163,18 @@ class TorchInstance:
             with torch.inference_mode():
                 zs[:rows].copy_(self.module(xs[:rows]).view(rows, -1))
 
-        return self._told("when asked to predict", run)
+        return self._wrap_errors("when asked to predict", run)
 
-    def _told(self, when: str, run: Run) -> Run:
+    def _wrap_errors(self, when: str, run: Run) -> Run:
         """The same, whose errors say that it is the module that raised them."""
 
-        def told(rows: int, slot: int) -> None:
+        def wrapper(rows: int, slot: int) -> None:
             try:
                 run(rows, slot)
             except Exception as error:
                 raise raised(self._spec.name, f"{when} on {rows} rows", error) from error
 
-        return told
+        return wrapper
 
     def _in_mode(self, train: bool) -> None:
         if self._trains != train:   # a walk over all its parts

@@ -32,8 +32,8 @@ def optimizer_of(name: str, module: Any) -> OwnOptimizer | None:
         looks = []
         for _ in range(2):
             optimizer.step()
-            held = _state(module, optimizer).items()
-            looks.append({key: {what: _plain(value) for what, value in each.items()} for key, each in held})
+            state_items = _state(module, optimizer).items()
+            looks.append({key: {what: _plain(value) for what, value in each.items()} for key, each in state_items})
     except Exception as error:
         raise raised(name, "in configure_optimizers(), or a step of what that gave,", error) from error
     kept, steps = [], []

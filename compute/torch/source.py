@@ -50,13 +50,13 @@ class TorchModule:
         return cls(f"{named.__module__}:{named.__qualname__}", made=made)
 
     @classmethod
-    def told_by(cls, told: Mapping[str, Any]) -> Self:
-        """Builds a source from a told() dict, in another process of the program, which then finds modules where the
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Builds a source from a to_dict() dict, in another process of the program, which then finds modules where the
         program does."""
-        sys.path.extend(folder for folder in told["path"] if folder not in sys.path)
-        return cls(told["name"], told["folder"], None if told["made"] is None else unpacked(told["made"]))
+        sys.path.extend(folder for folder in data["path"] if folder not in sys.path)
+        return cls(data["name"], data["folder"], None if data["made"] is None else unpacked(data["made"]))
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For the program's own processes, and nobody else: as JSON can hold it."""
         made = None if self._made is None else packed(self._made)
         path = [os.path.abspath(folder) for folder in sys.path]
@@ -106,8 +106,8 @@ class TorchModule:
         has = {name: tuple(tensor.shape) for name, tensor in tensors_of(module).items()}
         wrong = [f"{_shown(tensor.name, tensor.shape)}, got {_shown(tensor.name, has.get(tensor.name))}"
                  for tensor in tensors_in(spec) if has.get(tensor.name) != tensor.shape]
-        held = {tensor.name for tensor in tensors_in(spec)}
-        wrong += [f"no parameter {name}" for name, _ in module.named_parameters() if name not in held]
+        names = {tensor.name for tensor in tensors_in(spec)}
+        wrong += [f"no parameter {name}" for name, _ in module.named_parameters() if name not in names]
         if wrong:
             raise UserMistake(f"{WHERE}: {self.name}: expected {'; '.join(wrong[:5])}: it is not the snapshot's module")
 
@@ -168,7 +168,7 @@ def _called(make: Callable[..., Any], name: str, inputs: Inputs) -> Any:
         raise UserMistake(f"{WHERE}: {name}: expected a class or a function, got {type(make).__name__}")
     try:
         parameters = inspect.signature(make).parameters.values()
-        wanted = [each for each in parameters if each.default is each.empty and each.kind in _COUNTED]
-        return make(inputs) if wanted else make()
+        required = [each for each in parameters if each.default is each.empty and each.kind in _COUNTED]
+        return make(inputs) if required else make()
     except Exception as error:
         raise raised(name, "when made", error) from error

@@ -60,8 +60,8 @@ def _spec(name: str, inputs: Inputs, module: Any) -> ModuleSpec:
     for key, tensor in module.named_buffers():
         parts.get(tensor.dtype, []).append(Tensor(key, tuple(tensor.shape)))   # of other types: constants
     learned, frozen = (
-        tuple(Tensor(key, tuple(each.shape)) for key, each in parameters.items() if each.requires_grad is wanted)
-        for wanted in (True, False)
+        tuple(Tensor(key, tuple(each.shape)) for key, each in parameters.items() if each.requires_grad is learns)
+        for learns in (True, False)
     )
     averages, counters = (*frozen, *parts[torch.float32]), tuple(parts[torch.int64])
     return ModuleSpec(name, inputs, learned, averages, counters, 1, own_loss=hasattr(module, "loss"))
@@ -139,9 +139,9 @@ class _Trial:
         self._name, self._spec = source.name, spec
         self._module = source.fresh(spec.inputs, 0)
         own = {name: tensor.detach().numpy().copy() for name, tensor in tensors_of(self._module).items()}
-        held = (*spec.parameters, *spec.averages)
-        self._start = {tensor.name: own[tensor.name] for tensor in held}
-        self._state = {tensor.name: np.zeros(tensor.shape, np.float32) for tensor in held}
+        tensors = (*spec.parameters, *spec.averages)
+        self._start = {tensor.name: own[tensor.name] for tensor in tensors}
+        self._state = {tensor.name: np.zeros(tensor.shape, np.float32) for tensor in tensors}
         self._instance = TorchInstance(self._module, spec, x_learns=True)
         self._labels = DTYPES[label_dtype]
         kept = () if spec.optimizer is None else spec.optimizer.kept
@@ -169,12 +169,12 @@ class _Trial:
             self._instance.backward(dz, flat, dx, *gradients.values()),
             *([self._instance.update(step, *self._kept)] if spec.optimizer else []),
         ]
-        held = {name: tensor.data_ptr() for name, tensor in tensors_of(self._module).items()}
+        addresses = {name: tensor.data_ptr() for name, tensor in tensors_of(self._module).items()}
         constants = {name: tensors_of(self._module)[name].clone() for name in self._constants()}
         with torch.random.fork_rng(devices=[]):
             for call in calls:
                 call(rows, 0)
-        self._check_held(held, constants)
+        self._check_in_place(addresses, constants)
         state = {name: array.copy() for name, array in self._state.items()}
         kept = {f"kept {at}": array.copy() for at, array in enumerate(self._kept)}
         return {"outputs": z, "gradient of x": dx, "gradients": flat, "counters": share, **state, **kept}
@@ -182,11 +182,11 @@ class _Trial:
     def _constants(self) -> set[str]:
         return set(tensors_of(self._module)) - {tensor.name for tensor in tensors_in(self._spec)}
 
-    def _check_held(self, held: dict[str, int], constants: dict[str, Any]) -> None:
+    def _check_in_place(self, addresses: dict[str, int], constants: dict[str, Any]) -> None:
         """Everything is where it was, and what no round averages is what it was."""
         now = tensors_of(self._module)
-        moved = [name for name in held if name not in now or now[name].data_ptr() != held[name]]
-        new = [name for name in now if name not in held]
+        moved = [name for name in addresses if name not in now or now[name].data_ptr() != addresses[name]]
+        new = [name for name in now if name not in addresses]
         if moved or new:
             raise UserMistake(
                 f"{WHERE}: {self._name}: expected a step to change its tensors in place (copy_, add_, …), got "

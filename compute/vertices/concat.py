@@ -28,15 +28,15 @@ def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
     y = builder.buffer(f"{name}.output", rows, width)
     ends = accumulate(value.columns for value in inputs)
     parts = [(end - value.columns, value.columns) for end, value in zip(ends, inputs, strict=True)]
-    told = builder.constant(f"{name}.parts", parts, "i64")
-    builder.call("concat_forward", rows, len(inputs), width, told, Refs(tuple(value.ref for value in inputs)), y)
+    spans = builder.constant(f"{name}.parts", parts, "i64")
+    builder.call("concat_forward", rows, len(inputs), width, spans, Refs(tuple(value.ref for value in inputs)), y)
 
     def backward(dy: Ref) -> list[Gradient | None]:
         found = [Gradient(builder.buffer(f"{name}.gradient", rows, value.columns)) if value.learns else None
                  for value in inputs]
-        wanted = [(part, to.ref) for part, to in zip(parts, found, strict=True) if to is not None]
-        told = builder.constant(f"{name}.gradient.parts", [part for part, _ in wanted], "i64")
-        builder.call("concat_gradient", rows, len(wanted), width, told, dy, Refs(tuple(ref for _, ref in wanted)))
+        pairs = [(part, to.ref) for part, to in zip(parts, found, strict=True) if to is not None]
+        spans = builder.constant(f"{name}.gradient.parts", [part for part, _ in pairs], "i64")
+        builder.call("concat_gradient", rows, len(pairs), width, spans, dy, Refs(tuple(ref for _, ref in pairs)))
         return found
 
     return builder.on_backward(backward, inputs, Value(y, learns=learns(inputs)))

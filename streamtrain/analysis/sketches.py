@@ -90,11 +90,11 @@ class Spread:
     def deviation(self) -> float:
         return math.sqrt(self._squares / self.count) if self.count else 0.0
 
-    def quantiles(self, wanted: list[float]) -> list[float]:
+    def quantiles(self, shares: list[float]) -> list[float]:
         """Returns the values at these shares, from 0 to 1; none without values."""
         values, counts = self.bins()
         ends = np.cumsum(counts)
-        at = np.searchsorted(ends, np.array(wanted) * (self.count - 1), side="right")
+        at = np.searchsorted(ends, np.array(shares) * (self.count - 1), side="right")
         return [float(values[min(place, len(values) - 1)]) for place in at] if self.count else []
 
     def bins(self) -> tuple[Array, Array]:

@@ -37,7 +37,7 @@ class Summary:
 
     def __init__(self, job: Job) -> None:
         job = with_schema(job)
-        self._schema, self._told = _told_columns(job)
+        self._schema, self._cell_types = _raw_columns(job)
         bits = _format_bits(job)
         wide = {} if bits is None else {"bits": MOST_BITS}
         self._plan = RowPlan(self._schema, {**job_format(job), **wide}, {**bare_format(job), **wide})
@@ -46,15 +46,15 @@ class Summary:
         buckets = {name: _buckets(job.schema, name, column, bits) for name, column in job.schema.columns}
         by_bits = {name for name, column in job.schema.columns if getattr(column, "vw_bits", None) is not None}
         self.columns = {
-            name: ColumnSummary(holds, buckets.get(name), name in by_bits) for name, holds in self._told.items()
+            name: ColumnSummary(holds, buckets.get(name), name in by_bits) for name, holds in self._cell_types.items()
         }
         self._missing_words = {
-            name: _hash(name, column, "") for name, column in self._schema.columns if self._told.get(name) == TEXT
+            name: _hash(name, column, "") for name, column in self._schema.columns if self._cell_types.get(name) == TEXT
         }
         self._stand_ins = {
             name: _hash(name, column, str(column.entry.stand_in(column, job.schema.loss)))
             for name, column in job.schema.columns
-            if buckets[name] is not None and column.has_stand_in and self._told[name] == TEXT
+            if buckets[name] is not None and column.has_stand_in and self._cell_types[name] == TEXT
         }  # fmt: skip
 
     def add(self, records: Iterable[bytes | tuple[bytes, Around]], bare: bool = False) -> Iterator[int]:
@@ -189,7 +189,7 @@ class ColumnSummary:
         return stability_index(np.array(one), np.array(other))
 
 
-def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
+def _raw_columns(job: Job) -> tuple[Schema, dict[str, str]]:
     """The job's columns as they come, and what each holds. Where a record's parts are known by their roles, those of
     labels and weights stay what they are."""
     by_role = is_lines(job.records.named)
@@ -197,7 +197,7 @@ def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
     holds: dict[str, str] = {}
     transforms: list[tuple[str, dict[str, Any]]] = []
     for name, column in job.schema.columns:
-        made = None if by_role and column.role != FEATURE else _told_column(job.schema, name, column)
+        made = None if by_role and column.role != FEATURE else _raw_column(job.schema, name, column)
         if made is None:
             columns.append((name, column))
             continue
@@ -210,7 +210,7 @@ def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
     return _WideNames(tuple(columns), "mean_squared_error", transforms=tuple(transforms), missing_words=words), holds
 
 
-def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[str, Any]] | None:
+def _raw_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[str, Any]] | None:
     """None of what is not looked at."""
     if not schema.is_decoded(name, column):
         return None

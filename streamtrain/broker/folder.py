@@ -115,8 +115,8 @@ def plan_record(data: Path, old: Record | None, port: int | None, count: int) ->
     return Record(cluster_id, tuple(nodes))
 
 
-def _choose(wanted: int, taken: set[int]) -> int:
-    for candidate in [wanted, *random.sample(PORTS, 200)]:
+def _choose(port: int, taken: set[int]) -> int:
+    for candidate in [port, *random.sample(PORTS, 200)]:
         if candidate and candidate not in taken and port_free(candidate):
             taken.add(candidate)
             return candidate

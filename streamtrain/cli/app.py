@@ -73,8 +73,8 @@ class CommandFolder(typer.core.TyperGroup):
 app = typer.Typer(cls=CommandFolder, no_args_is_help=True, epilog=EPILOG, pretty_exceptions_enable=False)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         print(f"streamtrain {__version__}")
         raise typer.Exit
 

@@ -57,8 +57,8 @@ def trend(windows: Sequence[Scores]) -> Text | None:
     loss = next((name for name in LOSSES if windows and name in windows[-1]), None)
     if loss is None:
         return None
-    told = [window for window in windows if window.get(loss) is not None and window.get(f"constant_{loss}")]
-    shares = [window[loss] / window[f"constant_{loss}"] for window in told][-BAR_WINDOWS:]
+    usable = [window for window in windows if window.get(loss) is not None and window.get(f"constant_{loss}")]
+    shares = [window[loss] / window[f"constant_{loss}"] for window in usable][-BAR_WINDOWS:]
     if not shares:
         return None
     text = Text(f"share of the constant's {loss.replace('_', ' ')}  ", "bold")

@@ -19,14 +19,14 @@ def snapshots_of(job: Job) -> SnapshotTopic:
     return SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
 
 
-def wanted(named: str | None) -> Version | None:
+def parse_version(named: str | None) -> Version | None:
     """Returns the version that option() has read; None without one."""
     return None if named is None else BEST if named == BEST else int(named)
 
 
 def version_of(job: Job, named: str | None) -> int | None:
     """The version that is meant; None where none is named. UserMistake where the topic does not hold it."""
-    version = wanted(named)
+    version = parse_version(named)
     if version is None:
         return None
     with snapshots_of(job) as topic:

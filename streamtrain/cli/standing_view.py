@@ -43,7 +43,7 @@ def standing_view(document: dict[str, Any], extra: Iterable[tuple[str, object]] 
         lines.append(("run", _run(document["run"], snapshot)))
     metrics = document.get("metrics", {})
     lines += [
-        (name.replace("_", " "), _LINES.get(name, _told)(value))
+        (name.replace("_", " "), _LINES.get(name, _format_value)(value))
         for name, value in metrics.items() if name not in (*SPANS, "windows") and value != {}
     ]
     if "gradient_norm" in (metrics.get("window") or {}):
@@ -108,7 +108,7 @@ def _run(run: dict[str, Any], snapshot: dict[str, Any] | None) -> str:
     return text if ended is None else f"{text}; ended with {ended['exit_code']}: {ended['reason']}"
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "  ".join(f"{name} {_told(inner)}" for name, inner in value.items())
+        return "  ".join(f"{name} {_format_value(inner)}" for name, inner in value.items())
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

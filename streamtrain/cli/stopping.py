@@ -28,12 +28,12 @@ class StopSignals:
     """Takes SIGINT and SIGTERM of the main thread while it is open."""
 
     def __init__(self) -> None:
-        self._asked = 0
+        self._signals = 0
         self._waiting = False
         self.interrupted = False  # by Ctrl-C
 
     def is_set(self) -> bool:
-        return self._asked > 0
+        return self._signals > 0
 
     @property
     def code(self) -> int:
@@ -45,7 +45,7 @@ class StopSignals:
         function."""
         try:
             self._waiting = True
-            return None if self._asked else function()
+            return None if self._signals else function()
         except _Stopped:
             return None
         finally:
@@ -68,9 +68,9 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _on(self, number: int, frame: FrameType | None) -> None:
-        self._asked += 1
+        self._signals += 1
         self.interrupted |= number == signal.SIGINT
-        if self._asked > 1:
+        if self._signals > 1:
             raise StoppedAtOnce
         if self._waiting:
             self._waiting = False

@@ -24,8 +24,8 @@ def _quality(scores: Event | None) -> str:
     for head, found in by_head(scores or {}).items():
         for name in (name for _, name in SCORES if name in found):
             constant = found.get(f"constant_{name}")
-            told = f"{head} {name}".strip()
-            texts.append(f"{told} {found[name]:.4f}" + ("" if constant is None else f" (constant {constant:.4f})"))
+            label = f"{head} {name}".strip()
+            texts.append(f"{label} {found[name]:.4f}" + ("" if constant is None else f" (constant {constant:.4f})"))
     return ", ".join(texts)
 
 
@@ -140,5 +140,5 @@ class TrainView:
 
     def _end(self, event: Event) -> None:
         dead = sum(event["dead_letters"].values())
-        told = f", {dead:,} rows dead lettered" if dead else ""
-        self._say(f"{self._job}: snapshot {event['version']}, {event['rows']:,} rows{told}")
+        note = f", {dead:,} rows dead lettered" if dead else ""
+        self._say(f"{self._job}: snapshot {event['version']}, {event['rows']:,} rows{note}")

@@ -200,7 +200,7 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]
     """The rows of a rejected batch's range that were decoded: bad ones have letters of their own."""
     assert letter.until is not None
     end, end_row = letter.until
-    first, wanted = letter.rows[0].row_from, letter.row_count
+    first, expected = letter.rows[0].row_from, letter.row_count
     parts: list[Part] = []
     for message in _fetched(job, letter, end + (end_row > 0)):
         offset, value = message.offset, bytes(message.value or b"")
@@ -210,8 +210,8 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]
         low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
         rows = [row for number, row in enumerate(given) if low <= number < high and number not in out]
         parts += [_part(message.key, message.headers, rows)] if rows else []
-    if (found := sum(len(part.rows) for part in parts)) != wanted:
-        raise _Gone(f"expected {wanted} rows up to {end}, found {found}")
+    if (found := sum(len(part.rows) for part in parts)) != expected:
+        raise _Gone(f"expected {expected} rows up to {end}, found {found}")
     return parts, []
 
 
@@ -246,14 +246,14 @@ class Resender:
 
     def look(self) -> Resent:
         """Returns what `send` would do."""
-        told = Resent()
+        result = Resent()
         for _, rows in self._rows():
-            self._add(told, rows)
-        return told
+            self._add(result, rows)
+        return result
 
     def send(self, topic: str) -> Iterator[Resent]:
         """Sends to `topic`; gives the totals after each transaction. Rows that still are bad are passed over."""
-        told = Resent()
+        result = Resent()
         partitions = self._partitions(topic)
         self._format = written_format(self._job, "records")
         name = f"{self._job.name}.dead-letters"
@@ -265,22 +265,22 @@ class Resender:
             for entry in self._rows():
                 batch.append(entry)
                 if len(batch) == _LETTERS_A_TRANSACTION:
-                    yield self._transaction(once, group, partitions, batch, told)
+                    yield self._transaction(once, group, partitions, batch, result)
                     batch = []
             if batch:
-                yield self._transaction(once, group, partitions, batch, told)
+                yield self._transaction(once, group, partitions, batch, result)
 
     def _rows(self) -> Iterator[tuple[Found, Rows]]:
         for found in read_dead_letters(self._job, begin=self._begin):
             yield found, dead_rows(self._job, found.letter)
 
     @staticmethod
-    def _add(told: Resent, rows: Rows) -> None:
-        told.refused += rows.refused
-        told.still_bad.update(rows.still_bad)
+    def _add(result: Resent, rows: Rows) -> None:
+        result.refused += rows.refused
+        result.still_bad.update(rows.still_bad)
         if rows.rows and not rows.still_bad:
-            told.letters += 1
-            told.rows += len(rows.rows)
+            result.letters += 1
+            result.rows += len(rows.rows)
 
     def _partitions(self, topic: str) -> int:
         state = Admin(self._job.kafka.bootstrap, self._job.kafka_admin()).describe([topic])[topic]
@@ -289,7 +289,7 @@ class Resender:
         return state.partitions
 
     def _transaction(
-        self, once: Once, group: bytes, partitions: int, batch: list[tuple[Found, Rows]], told: Resent
+        self, once: Once, group: bytes, partitions: int, batch: list[tuple[Found, Rows]], result: Resent
     ) -> Resent:
         after: dict[int, int] = {}
         with once.transaction():
@@ -300,8 +300,8 @@ class Resender:
                         self._write(once, partitions, found.letter.partition, part)
             once.move(self._letters, list(after.items()), group)
         for _, rows in batch:
-            self._add(told, rows)
-        return told
+            self._add(result, rows)
+        return result
 
     def _write(self, once: Once, partitions: int, partition: int, part: Part) -> None:
         where = partition if partition < partitions else ANY_PARTITION
@@ -322,13 +322,13 @@ def letter_at(job: Job, place: str) -> Found:
     partition, _, offset = place.rpartition("@")
     if not offset.isdigit() or (partition and not partition.isdigit()):
         raise UserMistake(f"dead letter: expected its offset, or partition@offset, got {place!r}")
-    wanted = int(partition or 0), int(offset)
+    position = int(partition or 0), int(offset)
 
     def refuse(stray: Stray) -> None:
-        if (stray.partition, stray.offset) == wanted:
+        if (stray.partition, stray.offset) == position:
             raise StreamtrainError(stray.error)
 
-    for found in read_dead_letters(job, begin={wanted[0]: wanted[1]}, on_stray=refuse):
-        if (found.partition, found.offset) == wanted:
+    for found in read_dead_letters(job, begin={position[0]: position[1]}, on_stray=refuse):
+        if (found.partition, found.offset) == position:
             return found
     raise UserMistake(f"{job.topic('dead-letters').name}: expected a dead letter at {place}, found none")

@@ -21,9 +21,9 @@ def after_fork(client: T, leave: Callable[[T], object]) -> None:
     _heirs[client] = leave
 
 
-def keep_for_ever(held: Any) -> None:
+def keep_for_ever(value: Any) -> None:
     """Keeps an object from being freed, even when the interpreter ends: librdkafka aborts a child that tries."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.reading import Reading
 from streamtrain.kafka.round_logs import RoundLogTail
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.origins.moves import is_files, told_files
+from streamtrain.origins.moves import is_files, list_files
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Manifest, Run
@@ -174,7 +174,7 @@ def _snapshot(newest: Located) -> Document:
 
 def _in_files(manifest: Manifest) -> Document:
     """As _positions(): a file's lag are its rows that are not trained yet."""
-    files = told_files(manifest.gaps, manifest.positions.topic_id)
+    files = list_files(manifest.gaps, manifest.positions.topic_id)
     lags = [file.rows - at.offset - at.row for file, at in zip(files, manifest.positions.partitions, strict=True)]
     return {
         "same_topic": False,

@@ -31,8 +31,8 @@ def follow_snapshots(
     can be none, and at the first snapshot KafkaUnreachable when no broker answers.
     """
     name, where = job_name("follow_snapshots", job), address("follow_snapshots", bootstrap)
-    wanted = version_of("follow_snapshots", version)
-    return _followed(SnapshotTopic(name, where, kafka), stop, newest_only, wanted)
+    target = version_of("follow_snapshots", version)
+    return _followed(SnapshotTopic(name, where, kafka), stop, newest_only, target)
 
 
 def _followed(

@@ -94,8 +94,8 @@ class JobStanding(Glance):
         for label, column in schema.labels:
             head = {"head": label} if schema.head_losses else {}
             matrix = window.get(f"{label}.{MATRIX}" if head else MATRIX) or np.zeros((0, 0))
-            told = zip(schema.labelled.classes(label, column), by_class(matrix), strict=False)
-            found += [{**head, "class": name, **figures} for name, figures in told if any(figures.values())]
+            classes = zip(schema.labelled.classes(label, column), by_class(matrix), strict=False)
+            found += [{**head, "class": name, **figures} for name, figures in classes if any(figures.values())]
         return found
 
     def _take(self, log: RoundLog) -> None:

@@ -37,8 +37,8 @@ def read_messages(
         raise no_such_topic(name, job.kafka.bootstrap)
     spans: dict[int, tuple[int, int | None]] = {}
     for partition, (low, end) in enumerate(found):
-        wanted = (begin or {}).get(partition, 0 if newest is None else end - newest)
-        start = max(low, min(wanted, end)) if from_beginning else end
+        first = (begin or {}).get(partition, 0 if newest is None else end - newest)
+        start = max(low, min(first, end)) if from_beginning else end
         spans[partition] = (start, end if until_end else None)
     with KafkaConsumer.open(Purpose.READ, job.kafka_consumer()) as consumer:
         yield from read_all(consumer, name, spans)

@@ -22,9 +22,9 @@ LABEL = "label"
 INPUT = "input"  # the role of columns that transforms read and the model does not
 
 
-def _told() -> str:
-    told = "; ".join(f"{name}: {help_}" for name, help_ in REGISTRY.describe().items() if name in features())
-    return f"{told}; default {DEFAULT}"
+def _describe_kinds() -> str:
+    text = "; ".join(f"{name}: {help_}" for name, help_ in REGISTRY.describe().items() if name in features())
+    return f"{text}; default {DEFAULT}"
 
 
 def _options() -> tuple[type[Settings], ...]:
@@ -36,7 +36,7 @@ _AROUND: dict[str, Any] = {FROM: (str | None, Field(None, description=AROUND_HEL
 _Options: Any = create_model(
     "_Options",
     __base__=_options(),
-    kind=(_ANY_OF[tuple(dict.fromkeys([*features(), *HOLDS]))] | None, Field(None, description=_told())),
+    kind=(_ANY_OF[tuple(dict.fromkeys([*features(), *HOLDS]))] | None, Field(None, description=_describe_kinds())),
     role=(_ANY_OF[(FEATURE, *roles())], Field(FEATURE, description="what it is for")),
     **_AROUND,
 )
@@ -75,8 +75,8 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
     @property
     def around(self) -> str | None:
         """Returns the message metadata that the cells come from; None if they are in the record."""
-        told: str | None = getattr(self, FROM)
-        return told
+        source: str | None = getattr(self, FROM)
+        return source
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings that are not at their defaults, for the manifest."""
@@ -119,7 +119,7 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
             yield f"missing: {problem}"
 
 
-def told(error: Any) -> str:
+def format_error(error: Any) -> str:
     """Returns the message for one of the errors of a column's ValidationError."""
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":

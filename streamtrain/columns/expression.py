@@ -54,9 +54,9 @@ def _tree(text: str) -> ast.expr:
     try:
         found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        told = error.msg if isinstance(error, SyntaxError) else str(error) or "too deep"
+        reason = error.msg if isinstance(error, SyntaxError) else str(error) or "too deep"
         raise ExpressionError(
-            f"expected an expression such as a * b - c / d or a > 0 and b != 'x', got {text!r}: {told}"
+            f"expected an expression such as a * b - c / d or a > 0 and b != 'x', got {text!r}: {reason}"
         ) from None
     kinds = [each.type for each in tokenize.generate_tokens(io.StringIO(text.strip()).readline)]
     if any(pair == (tokenize.STRING, tokenize.STRING) for pair in pairwise(kinds)):  # SQL's '' within a text

@@ -273,8 +273,8 @@ def column(name: str, values: Any, of_lists: bool = False) -> Column:
     if array.dtype in _AS_THEY_ARE:
         return array
     if kind in "fiub":
-        wanted = np.dtype(np.float32 if kind == "f" and size == 2 else np.float64 if size > 8 else array.dtype)
-        return array.astype(wanted.newbyteorder("="), copy=False)
+        dtype = np.dtype(np.float32 if kind == "f" and size == 2 else np.float64 if size > 8 else array.dtype)
+        return array.astype(dtype.newbyteorder("="), copy=False)
     return array if kind in "mM" else list(array.tolist())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.columns.row_plan import Around, LeftOut, RowPlan, cell_path
-from streamtrain.compute.judged import Judged
+from streamtrain.compute.judged import Evaluator
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import aligned
 from streamtrain.compute.spec import Array
@@ -64,8 +64,8 @@ class HeldRows:
     def rows(self) -> int:
         return sum(int(slot[: _HEADER.itemsize].view(_HEADER)["rows"][0]) for slot in self.slots)
 
-    def judge(self, judged: Judged) -> dict[str, Any]:
+    def judge(self, evaluator: Evaluator) -> dict[str, Any]:
         """The figures of all rows, by name (compute/metrics.py)."""
         for slot in self.slots:
-            judged.add(slot)
-        return summary(judged.scores())
+            evaluator.add(slot)
+        return summary(evaluator.scores())

@@ -60,13 +60,13 @@ class Labels:
         given = column.entry.engine_inputs([(name, column)], self.loss_of(name))
         return list(column.names) or [str(at) for at in range(given["classes"])]
 
-    def told(self, columns: Columns) -> dict[str, Any]:
+    def engine_inputs(self, columns: Columns) -> dict[str, Any]:
         """Returns what the engine needs to know about the labels."""
         if self.head_losses:
-            return {"classes": 0, "labels": [self._told(*each) for each in columns]}
+            return {"classes": 0, "labels": [self._label_inputs(*each) for each in columns]}
         return dict(columns[0][1].entry.engine_inputs(columns, self.loss)) if columns else {"classes": 0}
 
-    def _told(self, name: str, column: Column) -> dict[str, Any]:
+    def _label_inputs(self, name: str, column: Column) -> dict[str, Any]:
         given = column.entry.engine_inputs([(name, column)], self.loss_of(name))
         partial = {"partial": True} if column.missing == SKIP_HEAD else {}
         return {"name": name, "block": block_of(name), **given, **partial}

@@ -13,13 +13,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from streamtrain.columns import transforms
-from streamtrain.columns.column import Column, told
+from streamtrain.columns.column import Column, format_error
 from streamtrain.columns.expression import problems as expression_problems
 from streamtrain.columns.kinds.parsed import has_one_text
 from streamtrain.columns.names import expand
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
 from streamtrain.columns.transforms.with_state import BESIDE, WithState, feeder
-from streamtrain.compute.stateful.transform import Held, Reads
+from streamtrain.compute.stateful.transform import Reads, StatefulSpec
 
 Table = Mapping[str, Any]
 WHERE = "where"  # the name of the condition of [records] among transforms; nothing can read it
@@ -33,7 +33,7 @@ class MadeColumn:
     name: str
     result: Result
     column: Column
-    held: Held | None = None  # made by the model's plan, of what the column's cells are
+    stateful: StatefulSpec | None = None  # made by the model's plan, of what the column's cells are
     feeds: Reads | None = None  # that plan, from a block of its own
 
     def source(self, use: Use) -> Source:
@@ -104,7 +104,7 @@ def making(
     except ValueError as error:
         raise MakingError(str(error)) from None
     problems = [f"expected another column, got {each}, {unreadable[each]}" for each in reads if each in unreadable]
-    problems += [told for each in reads if each not in unreadable for told in transforms.unknown(each, before)]
+    problems += [problem for each in reads if each not in unreadable for problem in transforms.unknown(each, before)]
     if problems:
         raise MakingError("; ".join(problems))
     hash_bits = 64 if rest.get("hash_bits") == 64 else 32
@@ -150,15 +150,15 @@ def _feeding(transform: str, entry: WithState, use: Use, rest: Table, event: Sou
         try:
             column = Column.model_validate(entry.column(use, reads, rest))
         except ValidationError as error:
-            raise MakingError("; ".join(told(each) for each in error.errors())) from None
+            raise MakingError("; ".join(format_error(each) for each in error.errors())) from None
         is_first = (reads, index) == entry.entry.feeds(use.given)[0]
-        held = entry.held(transform, use, rest) if is_first else None
-        if held is not None:
-            problems = [*entry.misplaced(held, use, rest), entry.entry.problem(held), _misfit(result, column)]
+        stateful = entry.stateful(transform, use, rest) if is_first else None
+        if stateful is not None:
+            problems = [*entry.misplaced(stateful, use, rest), entry.entry.problem(stateful), _misfit(result, column)]
             for problem in filter(None, problems):
                 raise MakingError(problem)
         name = use.name if is_first else f"{use.name}.{reads}"
-        made = MadeColumn(name, result, column, held, reads)
+        made = MadeColumn(name, result, column, stateful, reads)
         yield Making(native, Use(name, {native: source.name}, (source,), use.hash_bits), (made,))
 
 
@@ -172,7 +172,7 @@ def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[Made
         try:
             column = Column.model_validate(settings)
         except ValidationError as error:
-            raise MakingError("; ".join(told(each) for each in error.errors())) from None
+            raise MakingError("; ".join(format_error(each) for each in error.errors())) from None
         if problem := _misfit(result, column):
             raise MakingError(problem)
         yield MadeColumn(made, result, column)
@@ -221,6 +221,6 @@ def _misfit(result: Result, column: Column) -> str | None:
         return f"buckets: expected none, there are {result.buckets}; got {column.buckets}"
     number = column.missing
     if column.has_stand_in and not (type(number) is int and 0 <= number < result.buckets):
-        wanted = f'"dead_letter", "skip" or the number of one of {result.buckets} buckets'
-        return f"missing: expected {wanted}, got {number!r}"
+        expected = f'"dead_letter", "skip" or the number of one of {result.buckets} buckets'
+        return f"missing: expected {expected}, got {number!r}"
     return None

@@ -108,11 +108,11 @@ def path_problems(columns: Iterable[tuple[str, str | None]]) -> Iterator[str]:
             other = around[path][1]
         mixed = next((around[part][1] for part, array in zip(parts, arrays, strict=True)
                       if part in around and around[part][0] != array), None)  # fmt: skip
-        told = f"columns.{name}: path: "
+        prefix = f"columns.{name}: path: "
         if other is not None:
-            yield f"{told}expected cells of its own, got ${place(path)}, where those of {other} are"
+            yield f"{prefix}expected cells of its own, got ${place(path)}, where those of {other} are"
         elif mixed is not None:
-            yield f"{told}expected no array where another path has an object, got ${place(path)} beside {mixed}'s"
+            yield f"{prefix}expected no array where another path has an object, got ${place(path)} beside {mixed}'s"
         elif arrays and arrays[0] and path[0] in names:
             yield (
                 f"columns.{path[0]}: expected another name: in the path of {name} it is an array's, which nobody could "

@@ -68,8 +68,8 @@ def compiled(pattern: str, group: int) -> Pattern:
 
 
 class _Reader:
-    def __init__(self, pattern: str, wanted: int) -> None:
-        self.pattern, self.wanted, self.at, self.groups, self._depth = pattern, wanted, 0, 0, 0
+    def __init__(self, pattern: str, target_group: int) -> None:
+        self.pattern, self.target_group, self.at, self.groups, self._depth = pattern, target_group, 0, 0, 0
 
     def either(self) -> Part:
         parts = [self._sequence()]
@@ -136,7 +136,7 @@ class _Reader:
         if not self._took(")"):
             raise ValueError(f"expected ) at {self.at}")
         self._depth -= 1
-        inner = _group(part, counts and number == self.wanted)
+        inner = _group(part, counts and number == self.target_group)
         return Part(inner.emit, part.may_be_empty, f"({'' if counts else '?:'}{part.source})")
 
     def _escaped(self) -> Ranges:
@@ -197,17 +197,17 @@ def _letters(ranges: Ranges) -> Part:
         program.add(Code.LETTERS, len(program.ranges), len(ranges))
         program.ranges += ranges
 
-    told = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
-    return Part(emit, False, f"[{told}]" if ranges else r"(?!)")
+    character_ranges = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+    return Part(emit, False, f"[{character_ranges}]" if ranges else r"(?!)")
 
 
-def _group(part: Part, is_wanted: bool) -> Part:
+def _group(part: Part, is_target: bool) -> Part:
     def emit(program: Program) -> None:
         program.add(Code.OPEN)
         part.emit(program)
         program.add(Code.CLOSE)
 
-    return Part(emit, part.may_be_empty, part.source) if is_wanted else part
+    return Part(emit, part.may_be_empty, part.source) if is_target else part
 
 
 def _sequence(parts: list[Part]) -> Part:

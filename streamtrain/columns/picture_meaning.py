@@ -46,10 +46,10 @@ def averaged(found: NDArray[np.uint8], height: int, width: int) -> NDArray[np.ui
     return mean
 
 
-def _shares(given: int, wanted: int) -> NDArray[np.int64]:
-    """[wanted, given]: how much of each, in parts of `given` * `wanted`, lies in each."""
-    to, of = np.arange(wanted)[:, None], np.arange(given)
-    parts = np.minimum((to + 1) * given, (of + 1) * wanted) - np.maximum(to * given, of * wanted)
+def _shares(given: int, target: int) -> NDArray[np.int64]:
+    """[target, given]: how much of each, in parts of `given` * `target`, lies in each."""
+    to, of = np.arange(target)[:, None], np.arange(given)
+    parts = np.minimum((to + 1) * given, (of + 1) * target) - np.maximum(to * given, of * target)
     shares: NDArray[np.int64] = np.maximum(parts, 0)
     return shares
 

@@ -40,12 +40,12 @@ class Pipeline:
 
         ever = [*found, *([] if filtering is None else [filtering])]
         self.read_ever = {name for one in ever for name in one.reads}
-        wanted = set(filtering.reads) if filtering is not None and self._has_where else set()
+        inputs = set(filtering.reads) if filtering is not None and self._has_where else set()
         self.steps: list[Making] = [filtering] if filtering is not None and self._has_where else []
         for one in reversed(found):
-            if any(is_used(each.column) or each.name in wanted for each in one.columns):
+            if any(is_used(each.column) or each.name in inputs for each in one.columns):
                 self.steps.insert(0, one)
-                wanted |= set(one.reads)
+                inputs |= set(one.reads)
         self._leaves_out = self._has_where or (not requests and any(each.column.missing == SKIP for each in self.made))
         read = {name for one in self.steps for name in one.reads}
         if self._leaves_out and self._event is not None:
@@ -75,8 +75,8 @@ class Pipeline:
 
     def _timed(self, name: str, column: Column) -> list[Making]:
         """Returns what puts the time beside a column with state: one compiled transform, or none."""
-        held = column.entry.held(name, column)
-        if held is None or "time" not in feeds(held):
+        stateful = column.entry.stateful(name, column)
+        if stateful is None or "time" not in feeds(stateful):
             return []
         event = self._before.get(self._event or "")
         if event is None:
@@ -121,17 +121,17 @@ class Pipeline:
     def _reading(self, name: str, number: int) -> dict[str, Any]:
         column = self._columns[name]
         kind = column.entry
-        told = {"column": number, "holds": kind.holds(column)}
+        reading = {"column": number, "holds": kind.holds(column)}
         found = kind.read_stand_in(column, self._loss_of(name)) if column.has_stand_in else None
-        return told if found is None else {**told, "stand_in": found}
+        return reading if found is None else {**reading, "stand_in": found}
 
     def _step(self, one: Making, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:
         given = [cells[name] for name in one.reads]
         results = []
         for made in one.columns:
-            told: dict[str, Any] = {"holds": made.result.holds, "column": column_of.get(made.name)}
+            result: dict[str, Any] = {"holds": made.result.holds, "column": column_of.get(made.name)}
             found = stand_in(made, one, self._loss_of(made.name)) if made.column.has_stand_in else None
-            results.append(told if found is None else {**told, "stand_in": found})
+            results.append(result if found is None else {**result, "stand_in": found})
         options = one.entry.native_options(one.use)
         return {"transform": one.transform, "sources": given, "results": results, "options": options}
 

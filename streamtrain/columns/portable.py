@@ -61,7 +61,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
         "inputs": list(_inputs(schema, model)),
         "layers": list(_layers(model)),
         "transforms": [{"name": name, **table} for name, table in schema.transforms],
-        **_told_of_heads(schema, model),
+        **_describe_heads(schema, model),
         "statistics": {block.name: MOMENTS for block in model.blocks if block.rule == "moments"},
     }
     texts = {
@@ -82,7 +82,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
     return {**texts, **{name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()}}
 
 
-def _told_of_heads(schema: Schema, model: Model) -> dict[str, Any]:
+def _describe_heads(schema: Schema, model: Model) -> dict[str, Any]:
     """Returns what the model predicts.
 
     Each of several heads has the layer whose outputs it takes, and the names of its blocks that `prediction` names.
@@ -91,14 +91,14 @@ def _told_of_heads(schema: Schema, model: Model) -> dict[str, Any]:
         return {"classes": schema.class_names, "loss_settings": model.parsed.heads[0].settings}
     blocks = {block.name for block in model.blocks}
     names = {vertex.name for vertex in model.whole_graph()}
-    told = []
+    heads = []
     for head in model.parsed.heads:
         named = {name: head.named(name) for name in _NAMED if head.named(name) in blocks}
         output = head.outlet.made if head.outlet.made in names else head.outlet.taken
         settings = {"loss": head.loss, "loss_settings": head.settings, "classes": dict(schema.labels)[head.name].names}
         prediction = losses.get(head.loss).PREDICTION
-        told.append({"name": head.name, "output": output, **settings, "prediction": prediction, "blocks": named})
-    return {"heads": told}
+        heads.append({"name": head.name, "output": output, **settings, "prediction": prediction, "blocks": named})
+    return {"heads": heads}
 
 
 def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
@@ -140,11 +140,11 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
             "most": bag.most,
         }
     yield from _pictures(schema)
-    for held in shape.held:
-        blocks = [block.name for block in model.blocks if block.name.split(".")[:2] == [held.transform, held.name]]
-        told = {"kind": "number", "transform": held.transform, "buckets": held.buckets, "settings": dict(held.settings)}
-        table = {"embed": held.embed, "table": f"{held.name}.embedding"} if held.embed else {}
-        yield {**_where(held.name, columns[held.name]), **told, **table, "state": blocks}
+    for spec in shape.stateful:
+        blocks = [block.name for block in model.blocks if block.name.split(".")[:2] == [spec.transform, spec.name]]
+        transform = {"transform": spec.transform, "buckets": spec.buckets, "settings": dict(spec.settings)}
+        table = {"embed": spec.embed, "table": f"{spec.name}.embedding"} if spec.embed else {}
+        yield {**_where(spec.name, columns[spec.name]), "kind": "number", **transform, **table, "state": blocks}
 
 
 def _clips(schema: Schema) -> Iterator[dict[str, Any]]:
@@ -165,16 +165,16 @@ def _pictures(schema: Schema) -> Iterator[dict[str, Any]]:
 
 
 def _where(name: str, column: Column) -> dict[str, Any]:
-    told = {"name": name, "path": column.path, "from": column.around}
-    return {key: value for key, value in told.items() if value is not None}
+    place = {"name": name, "path": column.path, "from": column.around}
+    return {key: value for key, value in place.items() if value is not None}
 
 
 def _layers(model: Model) -> Iterator[dict[str, Any]]:
     """One after the other: the layer's kind, its settings, and its tensors ("weight": "dense0.weight"); of a graph also
     its name and what it reads."""
     if model.parsed.module is not None:
-        held = (*model.parsed.module.parameters, *model.parsed.module.averages)
-        yield {"layer": "torch", "module": model.parsed.module.name, **{each.name: each.block for each in held}}
+        kept = (*model.parsed.module.parameters, *model.parsed.module.averages)
+        yield {"layer": "torch", "module": model.parsed.module.name, **{each.name: each.block for each in kept}}
         return
     for vertex in model.whole_graph():
         tensors = [block.name for block in model.blocks if block.name.startswith(f"{vertex.like or vertex.name}.")]

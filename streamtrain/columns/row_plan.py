@@ -137,7 +137,7 @@ class RowPlan:
             done = filler.fill(record) if isinstance(record, bytes) else filler.fill(record[0], around=record[1])
             while True:
                 tally = filler.take_tally()
-                left_out += [LeftOut(number, *told[:4]) for told in tally.dead_rows]
+                left_out += [LeftOut(number, *dead_row[:4]) for dead_row in tally.dead_rows]
                 filtered += tally.filtered
                 if done:
                     break
@@ -164,7 +164,7 @@ class RowPlan:
         found: list[Rows] = []
         for batch in batches:
             if batch.left_out and _errors(errors) == "raise":
-                raise RecordError(told(batch.left_out[0]))
+                raise RecordError(format_left_out(batch.left_out[0]))
             found.append(batch)
         columns = {part.name: joined([batch[part.name] for batch in found]) for part in self.parts}
         left_out = [each for batch in found for each in batch.left_out]
@@ -203,7 +203,7 @@ def quick(format: Format) -> Format:
     return format if has_own_meaning else _QUICK
 
 
-def told(each: LeftOut) -> str:
+def format_left_out(each: LeftOut) -> str:
     """Returns the message for rows that cannot be used: where, expected, got."""
     return f"record {each.record}, row {each.row_from} at {each.path}: {each.reason}"
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from streamtrain import _native
 from streamtrain.columns.around import FROM
-from streamtrain.columns.column import INPUT, LABEL, Column, told
+from streamtrain.columns.column import INPUT, LABEL, Column, format_error
 from streamtrain.columns.kinds import FEATURE, kinds, roles
 from streamtrain.columns.kinds.kind import KEEP, SKIP, SKIP_HEAD, Block
 from streamtrain.columns.kinds.number import exact_numbers
@@ -67,7 +67,7 @@ class Schema:
                     for name, path in expand_both(pattern, column.path)
                 ]
             except ValidationError as error:
-                problems += [f"columns.{pattern}: {told(each)}" for each in error.errors()]
+                problems += [f"columns.{pattern}: {format_error(each)}" for each in error.errors()]
             except ValueError as error:
                 problems.append(f"columns.{pattern}: {error}")
         made: list[tuple[str, Table]] = []
@@ -107,11 +107,11 @@ class Schema:
             loss = self.labelled.loss_of(name)
             problems = column.entry.loss_problems(column, loss) if loss or column.role != LABEL else ()
             found += [f"columns.{name}: {problem}" for problem in problems]
-        reading = [made.name for made in self.held
-                   if made.held is not None and stateful.get(made.held.transform).reads_label]  # fmt: skip
-        wanted, got = "a label that is a number, or 0 or 1", "one of classes" if self.loss else "several labels"
+        reading = [made.name for made in self.stateful
+                   if made.stateful is not None and stateful.get(made.stateful.transform).reads_label]  # fmt: skip
+        expected, got = "a label that is a number, or 0 or 1", "one of classes" if self.loss else "several labels"
         if reading and (not self.loss or self.label_kind == "class"):
-            found += [f"transforms.{name}: expected {wanted}, got {got}" for name in reading]
+            found += [f"transforms.{name}: expected {expected}, got {got}" for name in reading]
         return found
 
     # what the columns are
@@ -136,9 +136,9 @@ class Schema:
         return (*self.columns, *((made.name, made.column) for made in self._pipeline.made))
 
     @property
-    def held(self) -> list[MadeColumn]:
+    def stateful(self) -> list[MadeColumn]:
         """Returns the made columns that the model's plan computes, from what decoders put into separate blocks."""
-        return [made for made in self._pipeline.made if made.held is not None]
+        return [made for made in self._pipeline.made if made.stateful is not None]
 
     @property
     def fed(self) -> dict[str, MadeColumn]:
@@ -270,14 +270,16 @@ class Schema:
         vectors: list[Any] = []  # too
         for name, kind in kinds().items():
             columns = self.of_kind(name)
-            given = self.labelled.told(columns) if name == LABEL else kind.engine_inputs(columns, self.loss)
+            given = self.labelled.engine_inputs(columns) if name == LABEL else kind.engine_inputs(columns, self.loss)
             bags += given.pop("bags", [])
             vectors += given.pop("vectors", [])
             inputs |= given
-        own = [column.entry.held(name, column) for name, column in self.columns if column.role != INPUT]
-        held = [described(each) for each in [*own, *(made.held for made in self.held)] if each is not None]
-        several = {"vectors": vectors, "bags": bags, "held": held}
-        return inputs | {what: told for what, told in several.items() if told}
+        own = [column.entry.stateful(name, column) for name, column in self.columns if column.role != INPUT]
+        stateful_tables = [
+            described(each) for each in [*own, *(made.stateful for made in self.stateful)] if each is not None
+        ]
+        several = {"vectors": vectors, "bags": bags, "held": stateful_tables}
+        return inputs | {what: entries for what, entries in several.items() if entries}
 
     def constants(self) -> dict[str, float]:
         """Returns the value in every row of each block that no column gives, by the block's name."""
@@ -390,8 +392,8 @@ class Schema:
         options |= ({"is_bucket": True} if made.is_bucket else {}) | ({} if made.feeds is None else {"apart": True})
         if missing in ("value", SKIP_HEAD):
             options["missing_value"] = column.missing if made.is_bucket else kind.stand_in(column, loss)
-        told = {"kind": _stem(kind), "missing": missing, "blocks": self._places(made), "options": options}
-        return {"name": name, "is_made": True, **told}
+        fields = {"kind": _stem(kind), "missing": missing, "blocks": self._places(made), "options": options}
+        return {"name": name, "is_made": True, **fields}
 
 
 def _stem(kind: Any) -> str:

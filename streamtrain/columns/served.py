@@ -18,7 +18,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
 from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.enlarged import enlarged
-from streamtrain.compute.judged import Judged
+from streamtrain.compute.judged import Evaluator
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module import Module
 from streamtrain.compute.pages import LEAST_BYTES, Base, Put
@@ -38,12 +38,12 @@ def schema_and_model(manifest: Manifest, network: Module | None = None) -> tuple
         model = Model(manifest.model_spec, network)
         heads = tuple((head.name, head.loss) for head in model.parsed.heads if head.name)
         found = {"input": manifest.model_spec.get("input"), "loss": model.parsed.loss, "heads": heads}
-        wanted = {"input": schema.engine_inputs(), "loss": schema.loss, "heads": schema.losses_in_order}
+        expected = {"input": schema.engine_inputs(), "loss": schema.loss, "heads": schema.losses_in_order}
     except Exception as error:  # of what is malformed nobody knows how it fails
         raise SnapshotError(
             f"{where}: expected the columns and model of a job in its manifest, got {type(error).__name__}: {error}"
         ) from error
-    for name, value in wanted.items():
+    for name, value in expected.items():
         if (got := found[name]) != value:
             raise SnapshotError(f"{where}: expected the model's {name} to be that of its columns, {value}; got {got}")
     return schema, model
@@ -173,9 +173,9 @@ class Served:
         """Returns a reader of what the model sees of rows in slots of that layout."""
         return Seen(self.shape.model, slot_layout, self._parameters)
 
-    def judged(self, slot_layout: _native.SlotLayout) -> Judged:
+    def evaluator(self, slot_layout: _native.SlotLayout) -> Evaluator:
         """Returns a scorer of rows in slots of that layout, with their labels."""
-        return Judged(self.shape.model, slot_layout, self._parameters)
+        return Evaluator(self.shape.model, slot_layout, self._parameters)
 
     def _plan(self, rows: int, backend: str = "cpu") -> _native.Plan:
         model, state, slots = self.shape.model, self._parameters, self.shape.plan(rows).layout

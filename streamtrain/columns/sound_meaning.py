@@ -40,23 +40,23 @@ def head_of(encoded: bytes) -> Head | None:
 
 
 def _wav(encoded: bytes) -> Head | None:
-    at, head, told_bytes = 12, None, None
+    at, head, data_bytes = 12, None, None
     if encoded.startswith(b"RF64"):
         if encoded[12:16] != b"ds64":
             return None
-        _, told_bytes, _, _ = struct.unpack_from("<QQQI", encoded, 20)
+        _, data_bytes, _, _ = struct.unpack_from("<QQQI", encoded, 20)
     while at + 8 <= len(encoded):
         name, size = struct.unpack_from("<4sI", encoded, at)
         at += 8
         if name == b"data" and size == _UNTOLD:
-            size = len(encoded) - at if told_bytes is None else told_bytes
+            size = len(encoded) - at if data_bytes is None else data_bytes
         if at + size > len(encoded):
             return None
         if name == b"fmt ":
             if head is not None or size < 16:
                 return None
-            told, channels, rate, _, of_frame, bits = struct.unpack_from("<HHIIHH", encoded, at)
-            format_ = struct.unpack_from("<H", encoded, at + 24)[0] if told == _EXTENSIBLE and size >= 40 else told
+            tag, channels, rate, _, of_frame, bits = struct.unpack_from("<HHIIHH", encoded, at)
+            format_ = struct.unpack_from("<H", encoded, at + 24)[0] if tag == _EXTENSIBLE and size >= 40 else tag
             if bits not in _BITS.get(format_, ()) or not of_frame or of_frame != channels * bits // 8:
                 return None
             head = rate, channels, of_frame
@@ -69,8 +69,8 @@ def _wav(encoded: bytes) -> Head | None:
 def _flac(encoded: bytes) -> Head | None:
     at, head, last, block = 4, None, False, 0
     while not last:
-        (told,) = struct.unpack_from(">I", encoded, at)
-        last, kind, size = bool(told >> 31), told >> 24 & 0x7F, told & 0xFFFFFF
+        (header,) = struct.unpack_from(">I", encoded, at)
+        last, kind, size = bool(header >> 31), header >> 24 & 0x7F, header & 0xFFFFFF
         if (head is None) != (kind == 0) or (head is None and size != 34) or at + 4 + size >= len(encoded):
             return None
         if head is None:
@@ -99,12 +99,12 @@ def _flac_count(frames: bytes, block: int) -> int:
         return 0
     body, heads = frames[:-2], 0
     for at in reversed(range(len(body))):
-        told = _flac_frame(body[at:], block) if body[at] == 0xFF else None
-        if told is None:
+        samples = _flac_frame(body[at:], block) if body[at] == 0xFF else None
+        if samples is None:
             continue
         heads += 1
         if _sum_of(16, 0x8005, body[at:]) == int.from_bytes(frames[-2:], "big"):
-            return told & 0xFFFFFFFFF
+            return samples & 0xFFFFFFFFF
         if heads == _MOST_HEADS:
             break
     return 0

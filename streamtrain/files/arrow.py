@@ -13,7 +13,7 @@ from streamtrain.columns.forms import Column, Columns, FileRows, column
 from streamtrain.columns.row_plan import Cells, Lists, Part, Rows
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
-from streamtrain.files.wanted import Row, Wanted, iso_ms, number_of
+from streamtrain.files.wanted import ColumnSelection, Row, iso_ms, number_of
 
 T = TypeVar("T")
 BATCH_ROWS = 8_192  # read at once
@@ -49,14 +49,14 @@ def _check_names(name: str, names: list[str]) -> None:
         raise UserMistake(f"{name}: expected column names that differ, got {', '.join(doubled)} more than once")
 
 
-def batch_blocks(name: str, batches: Iterator[Any], wanted: Wanted, size: Size) -> Iterator[FileRows]:
+def batch_blocks(name: str, batches: Iterator[Any], selection: ColumnSelection, size: Size) -> Iterator[FileRows]:
     """Columns as they are; rows where keys or paths ask for those."""
     first = 0
     for batch in batches:
         names = batch.schema.names
-        if wanted.by_rows or any(each not in names for each in wanted.paths):
-            listed = ((first + number - 1, row) for number, row in batch_rows(name, iter([batch]), wanted.heads))
-            found = in_blocks(name, listed, wanted, size)
+        if selection.by_rows or any(each not in names for each in selection.paths):
+            listed = ((first + number - 1, row) for number, row in batch_rows(name, iter([batch]), selection.heads))
+            found = in_blocks(name, listed, selection, size)
             for block in found:
                 yield block._replace(first=first, lines=())
                 first += len(block.rows)
@@ -64,10 +64,10 @@ def batch_blocks(name: str, batches: Iterator[Any], wanted: Wanted, size: Size) 
                 return
             continue
         if not first:
-            wanted.check(names, name)
-        kept = [each for each in names if each in wanted.columns]
+            selection.check(names, name)
+        kept = [each for each in names if each in selection.columns]
         _check_names(name, kept)
-        columns = {each: _cells(name, each, batch.column(each), wanted) for each in kept}
+        columns = {each: _cells(name, each, batch.column(each), selection) for each in kept}
         for start in range(0, len(batch), max(size.rows, 1)):
             count = min(size.rows, len(batch) - start)
             if not count:
@@ -77,12 +77,12 @@ def batch_blocks(name: str, batches: Iterator[Any], wanted: Wanted, size: Size) 
             size.passed(count)
 
 
-def _cells(where: str, name: str, cells: Any, wanted: Wanted) -> Column:
+def _cells(where: str, name: str, cells: Any, selection: ColumnSelection) -> Column:
     """A column's cells, of which texts are what the job's column wants."""
-    texts, found = wanted.texts(name), _read(of_arrow, where, name, cells)
+    texts, found = selection.texts(name), _read(of_arrow, where, name, cells)
     is_plain = isinstance(found, np.ndarray) and found.dtype != object
     if texts is CsvCell.TEXT or is_plain or not any(isinstance(cell, str) for cell in found):
-        return column(name, found, name in wanted.lists)
+        return column(name, found, name in selection.lists)
     found = [number_of(cell) for cell in found]
     if texts is CsvCell.TIME:
         found = [cell if moment is None else moment for cell in found for moment in [_moment(cell)]]

@@ -7,7 +7,7 @@ from itertools import islice
 
 from streamtrain.columns.forms import FileRows
 from streamtrain.columns.rejected import Unreadable
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 
 
 class Size:
@@ -29,15 +29,15 @@ class Size:
 
 
 def in_blocks(
-    name: str, rows: Iterator[tuple[int, Row | Unreadable]], wanted: Wanted, size: Size
+    name: str, rows: Iterator[tuple[int, Row | Unreadable]], selection: ColumnSelection, size: Size
 ) -> Iterator[FileRows]:
     """Rows with the job's columns; of each its line or number is known."""
     first, is_checked = 0, False
     while size.rows and (block := list(islice(rows, size.rows))):
         if not is_checked and (row := next((row for _, row in block if isinstance(row, dict)), None)) is not None:
-            wanted.check_row(row, name)
+            selection.check_row(row, name)
             is_checked = True
-        found = [row if isinstance(row, Unreadable) else wanted.row(row) for _, row in block]
+        found = [row if isinstance(row, Unreadable) else selection.row(row) for _, row in block]
         yield FileRows(found, name, first, tuple(line for line, _ in block))
         first += len(block)
         size.passed(len(block))

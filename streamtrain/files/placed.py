@@ -15,7 +15,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import read_blocks
 from streamtrain.files.records import BLOCK_ROWS, PACK_ROWS, RECORD_BYTES
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 
 _NO_ROW = (b"\xff", b"", b"\0", b"\xff" * 16)  # in one format or another no record
 
@@ -35,7 +35,7 @@ def placed_records(
     """
     bare = schema.without_message()
     records, counter = Records(bare, format, path, PACK_ROWS, RECORD_BYTES), row_counter(bare, format)
-    for block in read_blocks([path], Wanted(bare), Size(BLOCK_ROWS, PACK_ROWS)):
+    for block in read_blocks([path], ColumnSelection(bare), Size(BLOCK_ROWS, PACK_ROWS)):
         at = block.first
         if at + block.row_count <= begin:
             continue

@@ -11,7 +11,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
 from streamtrain.files.forms import file_form, form_names, form_of
 from streamtrain.files.source import STANDARD_INPUT, Source, opened
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 
 
 def read_rows(path: str, form: str | None = None) -> Iterator[Row]:
@@ -26,7 +26,9 @@ def read_rows(path: str, form: str | None = None) -> Iterator[Row]:
             yield row
 
 
-def read_blocks(paths: Sequence[str], wanted: Wanted, size: Size, form: str | None = None) -> Iterator[FileRows]:
+def read_blocks(
+    paths: Sequence[str], selection: ColumnSelection, size: Size, form: str | None = None
+) -> Iterator[FileRows]:
     """Yields blocks of what a job reads from the rows of files, one file after the other."""
     for path in paths:
         if not size.rows:
@@ -34,9 +36,9 @@ def read_blocks(paths: Sequence[str], wanted: Wanted, size: Size, form: str | No
         with _source(path, form) as (source, found):
             module = file_form(found)
             if hasattr(module, "blocks"):
-                yield from module.blocks(source, wanted, size)
+                yield from module.blocks(source, selection, size)
             else:
-                yield from in_blocks(source.name, module.rows(source), wanted, size)
+                yield from in_blocks(source.name, module.rows(source), selection, size)
 
 
 def without_first(blocks: Iterator[FileRows], skip: int) -> Iterator[FileRows]:

@@ -12,7 +12,7 @@ from streamtrain.columns.records import Record, Records, RowRecords
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import read_blocks
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format
 
@@ -39,7 +39,7 @@ class FileRecords(RowRecords):
         schema = job.schema.without_message()
         records = Records(schema, format or bare_format(job), "files", PACK_ROWS, RECORD_BYTES)
         super().__init__(records, paths, rejecting)
-        self._files = read_blocks(paths, Wanted(schema), Size(BLOCK_ROWS, PACK_ROWS, limit), form)
+        self._files = read_blocks(paths, ColumnSelection(schema), Size(BLOCK_ROWS, PACK_ROWS, limit), form)
         self._starts = array("q")  # of each file, rows before it
         self._names: list[str] = []
 

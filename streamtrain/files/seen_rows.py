@@ -25,7 +25,7 @@ class SeenRows:
                 "give a snapshot that this job file has trained"
             )
         self._plan, self._seen = plan, served.seen(plan.layout)
-        feeds = {name for name, made in schema.fed.items() if made.held is None}
+        feeds = {name for name, made in schema.fed.items() if made.stateful is None}
         self.parts = [self._part(part) for part in plan.parts if part.name not in feeds]
 
     def __call__(self, rows: Rows) -> Rows:

@@ -61,13 +61,13 @@ def number_of(cell: Any) -> Any:
     return number if abs(number) < float("inf") else cell
 
 
-class Wanted:
+class ColumnSelection:
     """The columns that one job reads. Without `label`, those of requests."""
 
     def __init__(self, schema: Schema, label: bool = True) -> None:
-        asked = schema.for_requests().decoded_names
+        requests = schema.for_requests().decoded_names
         columns = {
-            name: column for name, column in schema.columns if label or not column.entry.decoded or name in asked
+            name: column for name, column in schema.columns if label or not column.entry.decoded or name in requests
         }
         self.columns = columns
         self.numbers = {name for name, column in columns.items()
@@ -124,5 +124,5 @@ class Wanted:
         return {name: cell for name, cell in found.items() if cell is not None}
 
     def _other(self, names: list[str], where: str) -> UserMistake:
-        wanted, got = ", ".join(list(self.columns)[:12]), ", ".join(map(str, names[:12]))
-        return UserMistake(f"{where}: expected some of the job's columns {wanted}; got {got}")
+        expected, got = ", ".join(list(self.columns)[:12]), ", ".join(map(str, names[:12]))
+        return UserMistake(f"{where}: expected some of the job's columns {expected}; got {got}")

@@ -93,12 +93,12 @@ class Feed:
         else:
             schema = self._job.schema.without_message()
             records = Records(schema, bare_format(self._job), "rows", PACK_ROWS, RECORD_BYTES)
-            given = self._while_wanted(rows) if isinstance(rows, Iterator) else rows
+            given = self._until_left(rows) if isinstance(rows, Iterator) else rows
             found = RowRecords(records, given, self.rejecting.again() if self._passes else self.rejecting)
         self._passes.append(found)
         return found.records()
 
-    def _while_wanted(self, rows: Iterator[Any]) -> Iterator[Any]:
+    def _until_left(self, rows: Iterator[Any]) -> Iterator[Any]:
         """No row more is taken of an iterator than is needed: it is the program's."""
         for row in rows:
             if self._left.is_set():

@@ -49,9 +49,8 @@ def fit(
     dict of arrays, a frame, dicts, or an iterator of these, which is never held as a whole. The same rows through
     one partition of a topic give the same bits, where `train.round_interval` is "off".
 
-    In their place `files` are read one behind the other, never as a whole, as `produce` and `vectorize` read them: to
-    the bits that their rows give through a topic. `epochs`: passes over the rows, of an iterator one; each ends a round
-    and goes on from the one before, as a trainer does that is started again.
+    `files`, in place of `rows`, are read one after the other, never as a whole, to the bits that a topic of their rows
+    gives. `epochs`: passes over the rows (an iterator: one); each ends a round and goes on from the one before.
     `module`: a torch.nn.Module, or what makes one, as the network; the job's model has no layers then. What it holds is
     where training starts, and is left as it was. `start`: a Fitted of the same columns, model and optimizer, or the
     path of one that is saved: training goes on where it ended. A Snapshot of follow_snapshots has no optimizer's state.
@@ -70,12 +69,13 @@ def fit(
     given, rows, rejecting = job_of(job, module), collected(rows), Rejecting(max_rejected)
     _check_passes(rows, epochs, every_rounds, every_epochs)
     check_labels(given, rows)
-    wanted = _without_clock(given)
-    source = rows if files is None else FileRecords(wanted, _paths(rows, files), rejecting=rejecting)
-    begin, watching = Start.of(start, wanted), Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)
+    training_job = _without_clock(given)
+    source = rows if files is None else FileRecords(training_job, _paths(rows, files), rejecting=rejecting)
+    begin = Start.of(start, training_job)
+    watching = Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)
     watching.begin(given)
     with shown(progress, rows, epochs, on_event) as heard:
-        trained = _trained(MemoryRun(wanted, heard, watching, rejecting, epochs, begin), source)
+        trained = _trained(MemoryRun(training_job, heard, watching, rejecting, epochs, begin), source)
     return watching.end(*trained)
 
 

@@ -76,14 +76,14 @@ class Fitted(Snapshot):
         """As the bytes that it was made of: what is computed from them is made again."""
         given = {each.name for each in fields(Snapshot)} | {"scorer", "network", "payload", "trainer"}
         rest = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in given}
-        network = None if self.network is None else self.network.told()
+        network = None if self.network is None else self.network.to_dict()
         return _unpickled, (type(self), manifest.encode(self.manifest), self.payload, self.trainer, network, rest)
 
 
-def _unpickled(kind: type[_T], told: bytes, model: bytes, trainer: bytes, network: Any, rest: dict[str, Any]) -> _T:
-    found = manifest.decode(told)
-    module = None if network is None else TorchModule.told_by(network)
-    return fitted_of(kind, Stored(found, sha256(told), 0, model, trainer), module, **rest)
+def _unpickled(kind: type[_T], value: bytes, model: bytes, trainer: bytes, network: Any, rest: dict[str, Any]) -> _T:
+    found = manifest.decode(value)
+    module = None if network is None else TorchModule.from_dict(network)
+    return fitted_of(kind, Stored(found, sha256(value), 0, model, trainer), module, **rest)
 
 
 def fitted_of(

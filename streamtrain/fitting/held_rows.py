@@ -37,8 +37,8 @@ def hold(job: Job, source: Any, what: str, rejecting: Rejecting | None = None) -
             place = records.where(each.record, row)
             refused.add(records.number(each.record, row), Rejected(place, f"{cell_path(each.path)}: {each.reason}"))
 
-    held = HeldRows.of(plan, records, what, records.where, leave_out=leave_out)
+    rows = HeldRows.of(plan, records, what, records.where, leave_out=leave_out)
     rejecting.take_all(reading.found.merged(refused), reading.rows)
-    if not held.slots:
+    if not rows.slots:
         raise UserMistake(f"{what}: expected at least one row, got none")
-    return held
+    return rows

@@ -13,7 +13,7 @@ from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.dead_letters import Causes, DeadRange
 from streamtrain.topics.snapshots import Publication
 
-_ROWS_TOLD = 5
+_MAX_REASONS = 5
 
 
 class MemoryPublisher:
@@ -30,13 +30,13 @@ class MemoryPublisher:
         self._feed, self._watching = feed, watching
         self.dead = Causes()
         self.refused = RejectedRows()
-        self._told: list[str] = []
+        self._reasons: list[str] = []
         self._published = 0
         self._newest: Assembled | None = None
 
     @property
     def left_out(self) -> str:
-        return "; ".join(self._told[:_ROWS_TOLD])
+        return "; ".join(self._reasons[:_MAX_REASONS])
 
     def name_of(self, partition: int) -> str:
         return "rows"
@@ -46,11 +46,11 @@ class MemoryPublisher:
     def publish(self, assembled: Assembled, letters: Letters) -> int:
         self._newest = assembled
         self.dead.update(letters.causes)
-        for letter in letters if len(self._told) < _ROWS_TOLD or self.refused.has_room else ():
+        for letter in letters if len(self._reasons) < _MAX_REASONS or self.refused.has_room else ():
             for part in letter.rows:
                 where = self._feed.where(letter.offset, part.row_from)
-                if len(self._told) < _ROWS_TOLD:
-                    self._told.append(str(Rejected(where, f"{cell_path(part.path)}: {part.reason}")))
+                if len(self._reasons) < _MAX_REASONS:
+                    self._reasons.append(str(Rejected(where, f"{cell_path(part.path)}: {part.reason}")))
                 if letter.until is None:
                     self._refuse(letter.offset, part)
         self._published += 1

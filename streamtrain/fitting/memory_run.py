@@ -114,9 +114,9 @@ class MemoryRun:
             self._tell("ended", version=manifest.version, rows=manifest.rows_seen, dead_letters=dead)
         begun = 0 if self._goes_on_from is None else self._goes_on_from.stored.manifest.rows_seen
         if stored.manifest.rows_seen == begun:
-            told = self._publisher.left_out or "all were skipped"
+            reason = self._publisher.left_out or "all were skipped"
             raise CheckFailed(
-                f"rows: expected some to train on, got none that can be used: {told}; "
+                f"rows: expected some to train on, got none that can be used: {reason}; "
                 "mend them, or tell the job what they mean (classes = … of a label, missing = … of any column)"
             )
         return stored, stopped
@@ -124,8 +124,8 @@ class MemoryRun:
     def _counted(self, stored: Stored) -> Stored:
         """The same with the rows that no record could hold among its dead rows."""
         counts = stored.manifest.counts
-        told = replace(stored.manifest, counts=counts._replace(dead=counts.dead + self._feed.left_out))
-        return replace(stored, manifest=told, digest=sha256(manifest.encode(told)))
+        new_manifest = replace(stored.manifest, counts=counts._replace(dead=counts.dead + self._feed.left_out))
+        return replace(stored, manifest=new_manifest, digest=sha256(manifest.encode(new_manifest)))
 
     def _watch(self) -> None:
         """Until every thread and every worker has ended."""
@@ -188,7 +188,7 @@ class MemoryRun:
                 epoch += 1
                 pace.epoch_ended(epoch, epoch == self._epochs, arena.progress()["rounds_closed"] - 1)
         if status == _native.IngestStatus.LEAVE:
-            raise _told_to_leave("ingest")
+            raise _leave_error("ingest")
 
     def _tell(self, event: str, **fields: object) -> None:
         left_out = fields.get("dead_letters")
@@ -199,8 +199,8 @@ class MemoryRun:
 
 def _publish(publishing: Publishing) -> None:
     if publishing.run() is not Ended.DONE:
-        raise _told_to_leave("publisher")
+        raise _leave_error("publisher")
 
 
-def _told_to_leave(what: str) -> StreamtrainError:
+def _leave_error(what: str) -> StreamtrainError:
     return StreamtrainError(f"{what}: expected to go on to the last row, was told to leave")

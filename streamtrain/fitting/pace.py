@@ -34,9 +34,9 @@ class Pace:
 
     def epoch_ended(self, epoch: int, is_last: bool, round: int) -> None:
         """Waits until `round`, the newest there is, was looked at, where that is asked for."""
-        wanted = is_last or (self._epochs is not None and epoch % self._epochs == 0)
+        is_due = is_last or (self._epochs is not None and epoch % self._epochs == 0)
         with self._changed:
-            if not wanted or round <= self._looked:
+            if not is_due or round <= self._looked:
                 return
             self._awaited = round
             self._changed.wait_for(lambda: self._looked >= round or self._left)

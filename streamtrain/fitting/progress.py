@@ -17,10 +17,10 @@ _MOST_MEANT = 100_000  # passes: of more something else ends training
 
 @contextmanager
 def shown(
-    wanted: bool, rows: Any, epochs: int, on_event: Callable[[Event], None]
+    visible: bool, rows: Any, epochs: int, on_event: Callable[[Event], None]
 ) -> Iterator[Callable[[Event], None]]:
     """Yields the function that takes events: it calls `on_event`, and moves the bar if one is shown."""
-    if not (wanted and sys.stderr.isatty()):
+    if not (visible and sys.stderr.isatty()):
         yield on_event
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -30,13 +30,13 @@ def shown(
 
         def heard(event: Event) -> None:
             if event["event"] in ("progress", "published", "ended"):
-                bar.update(task, completed=event["rows"], description=_told(event) or None)
+                bar.update(task, completed=event["rows"], description=_describe(event) or None)
             on_event(event)
 
         yield heard
 
 
-def _told(event: Event) -> str:
+def _describe(event: Event) -> str:
     """The newest loss, once there is one."""
     window = event.get("metrics", {}).get("window", {})
     name = next((name for name in ("log_loss", "rmse", "loss") if name in window), None)

@@ -95,17 +95,17 @@ def fit_window(
     check_model(model)
     minimizers.check(optimizer, settings)  # before rows are read
     rejecting = Rejecting(max_rejected)
-    held = hold(given, _source(rows, files), "fit_window", rejecting)
+    window = hold(given, _source(rows, files), "fit_window", rejecting)
     state = aligned(model.state_bytes)
     state[:] = model.initial_state(given.train.seed)
     before = state.copy()
-    take_statistics(model, held.layout, held.slots, state)
-    objective = Objective(model, held.layout, held.slots, state)
+    take_statistics(model, window.layout, window.slots, state)
+    objective = Objective(model, window.layout, window.slots, state)
     if start is not None:
         _take_parameters(model, start, state)
     found = minimizers.minimize(objective, optimizer, settings, callback)
     objective.take(found.x)
-    return _fitted(given, model, held, (before, state), found, rejecting.found)
+    return _fitted(given, model, window, (before, state), found, rejecting.found)
 
 
 def _source(rows: Any, files: Any) -> Any:
@@ -123,20 +123,20 @@ def _take_parameters(model: Model, start: Fitted, state: Array) -> None:
 
 
 def _fitted(
-    job: Job, model: Model, held: HeldRows, states: tuple[Array, Array], found: Minimum, rejected: RejectedRows
+    job: Job, model: Model, window: HeldRows, states: tuple[Array, Array], found: Minimum, rejected: RejectedRows
 ) -> FittedWindow:
     before, state = states
     blocks = model.views(state)
     blocks[_native.OPTIMIZER_STEPS][:] = len(found.steps)
-    take_scores(model, held.layout, held.slots, state)
+    take_scores(model, window.layout, window.slots, state)
     quality = Quality(job.schema.numbers)
     quality.begin(model.views(before), {})
     metrics = quality.look(blocks)
     one = _of_one_worker(job)
-    run, slot = Run(1, uuid.uuid4().hex), Slot(held.layout.row_capacity, 1)
+    run, slot = Run(1, uuid.uuid4().hex), Slot(window.layout.row_capacity, 1)
     assembler = Assembler(one, run, model.layout.published(1), slot, build_digest())
-    lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, held.rows, [Position(len(held.slots))], MEMORY)
-    lineage.counts = Counts(held.rows, rejected.rows)
+    lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, window.rows, [Position(len(window.slots))], MEMORY)
+    lineage.counts = Counts(window.rows, rejected.rows)
     assembled = assembler.assemble(replace(lineage, untrained=False), memory(model, state), 0, Columns.empty(), metrics)
     return fitted_of(
         FittedWindow, stored_of(assembled.snapshot, 0), job.network, WindowHistory(found.steps), rejected=rejected,

@@ -18,7 +18,7 @@ from streamtrain.clients.door import address, job_name, job_of
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.columns.kinds.cell import as_text
 from streamtrain.errors import RecordError, UserMistake
-from streamtrain.integrations.spark_reading import RangeReader, StreamReader, Wanted, spark_schema
+from streamtrain.integrations.spark_reading import RangeReader, ReadSettings, StreamReader, spark_schema
 from streamtrain.integrations.spark_writing import BatchWriter, EpochWriter, Target
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.errors import no_such_topic
@@ -57,13 +57,13 @@ class StreamtrainSource(DataSource):
                 raise UserMistake(f"option {name}: expected {' or '.join(words)}, got {self._given[name]!r}")
 
     def schema(self) -> StructType:
-        return spark_schema(self._wanted().plan().parts)
+        return spark_schema(self._read_settings().plan().parts)
 
     def reader(self, schema: StructType) -> RangeReader:
-        return RangeReader(self._wanted())
+        return RangeReader(self._read_settings())
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        return StreamReader(self._wanted())
+        return StreamReader(self._read_settings())
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
@@ -82,8 +82,8 @@ class StreamtrainSource(DataSource):
     def _topic(self) -> str:
         return str(self._job.topic(str(self._given["topic"])).name)
 
-    def _wanted(self) -> Wanted:
-        return Wanted(
+    def _read_settings(self) -> ReadSettings:
+        return ReadSettings(
             self._job, self._topic(), self._given["topic"] == "requests", str(self._given["errors"]),
             self._number("offsets_per_task", 1), self._number("offsets_per_trigger", 0), str(self._given["start"]),
         )  # fmt: skip
@@ -121,8 +121,8 @@ def predictor(job: str, bootstrap: str, kafka: Mapping[str, str] | None = None) 
         model = _model(key)
         for frame in batches:
             answers = model.answer(frame, errors="return")
-            told = [_told(each, answers.version) for each in answers.values]
-            yield pandas.DataFrame(told, columns=ANSWER.fieldNames())
+            rows = [_to_row(each, answers.version) for each in answers.values]
+            yield pandas.DataFrame(rows, columns=ANSWER.fieldNames())
 
     predicted.__annotations__ = {"batches": Iterator[pandas.DataFrame], "return": Iterator[pandas.DataFrame]}
     return functions.pandas_udf(predicted, ANSWER)
@@ -137,7 +137,7 @@ def _model(key: tuple[Any, ...]) -> LiveModel:
     return _models[key]
 
 
-def _told(answer: Any, version: int) -> tuple[Any, ...]:
+def _to_row(answer: Any, version: int) -> tuple[Any, ...]:
     if isinstance(answer, RecordError):
         return None, None, None, version, str(answer)
     value = answer["prediction"]

@@ -39,7 +39,7 @@ _Spans = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadSettings:
     """The settings of a read: what is read, and how much at a time."""
 
     job: Job
@@ -93,34 +93,36 @@ def _cut(partition: int, begin: int, end: int, most: int) -> Iterator[OffsetRang
 class RangeReader(DataSourceReader):
     """The topic as it is when the query is planned."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, settings: ReadSettings) -> None:
+        self._settings = settings
 
     def partitions(self) -> Sequence[OffsetRange]:
-        most = self._wanted.offsets_per_task
-        return [each for number, (low, end) in enumerate(self._wanted.spans()) for each in _cut(number, low, end, most)]
+        most = self._settings.offsets_per_task
+        return [
+            each for number, (low, end) in enumerate(self._settings.spans()) for each in _cut(number, low, end, most)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         assert isinstance(partition, OffsetRange)
-        return batches_of(self._wanted, partition)
+        return batches_of(self._settings, partition)
 
 
 class StreamReader(DataSourceStreamReader):
     """An offset of the stream is the topic's id and, by partition, the next offset."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, settings: ReadSettings) -> None:
+        self._settings = settings
 
     def initialOffset(self) -> dict[str, Any]:
-        at = 0 if self._wanted.start == "earliest" else 1
-        return self._offset([span[at] for span in self._wanted.spans()])
+        at = 0 if self._settings.start == "earliest" else 1
+        return self._offset([span[at] for span in self._settings.spans()])
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self._wanted.offsets_per_trigger
+        most = self._settings.offsets_per_trigger
         return ReadMaxRows(most) if most else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        spans = self._wanted.spans()
+        spans = self._settings.spans()
         most = -(-limit.max_rows // len(spans)) if isinstance(limit, ReadMaxRows) else None
         ends = []
         for number, (_, end) in enumerate(spans):
@@ -130,43 +132,43 @@ class StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[OffsetRange]:
         """UserMistake where what was not read yet is no longer there, or the topic is another."""
-        wanted = self._wanted
+        settings = self._settings
         found: list[OffsetRange] = []
         self._check_id(str(end[_TOPIC_ID]))
-        for number, (low, _) in enumerate(wanted.spans()):
+        for number, (low, _) in enumerate(settings.spans()):
             begin, until = int(start.get(str(number), 0)), int(end.get(str(number), 0))
             if begin < low and begin < until:
                 raise UserMistake(
-                    f"{wanted.topic} partition {number}: expected to read on at offset {begin}, it begins at {low}: "
+                    f"{settings.topic} partition {number}: expected to read on at offset {begin}, it begins at {low}: "
                     "what was between was removed; start again with another checkpoint"
                 )
-            found += _cut(number, begin, until, wanted.offsets_per_task)
+            found += _cut(number, begin, until, settings.offsets_per_task)
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         assert isinstance(partition, OffsetRange)
-        return batches_of(self._wanted, partition)
+        return batches_of(self._settings, partition)
 
     def _offset(self, offsets: Sequence[int], topic_id: str | None = None) -> dict[str, Any]:
         numbered: Mapping[str, Any] = {str(number): offset for number, offset in enumerate(offsets)}
         return {_TOPIC_ID: topic_id or self._topic_id(), **numbered}
 
     def _topic_id(self) -> str:
-        return str(self._wanted.admin().topic_ids([self._wanted.topic])[self._wanted.topic])
+        return str(self._settings.admin().topic_ids([self._settings.topic])[self._settings.topic])
 
-    def _check_id(self, told: str) -> None:
-        if (now := self._topic_id()) != told:
+    def _check_id(self, expected: str) -> None:
+        if (now := self._topic_id()) != expected:
             raise UserMistake(
-                f"{self._wanted.topic}: expected topic id {told}, found {now}: it was deleted and made again; start "
-                "again with another checkpoint"
+                f"{self._settings.topic}: expected topic id {expected}, found {now}: it was deleted and made again; "
+                "start again with another checkpoint"
             )
 
 
-def batches_of(wanted: Wanted, part: OffsetRange) -> Iterator[pyarrow.RecordBatch]:
+def batches_of(settings: ReadSettings, part: OffsetRange) -> Iterator[pyarrow.RecordBatch]:
     """The rows of a range, in order. RecordError for one that cannot be used, unless it is left out."""
-    plan, topic, offsets = wanted.plan(), wanted.topic, array("q")
+    plan, topic, offsets = settings.plan(), settings.topic, array("q")
     schema = arrow_schema(plan.parts)
-    with KafkaConsumer.open(Purpose.READ, wanted.job.kafka_consumer()) as consumer:
+    with KafkaConsumer.open(Purpose.READ, settings.job.kafka_consumer()) as consumer:
         low, _ = consumer.bounds(topic, part.partition)
         if part.begin < low:
             raise RecordError(
@@ -180,7 +182,7 @@ def batches_of(wanted: Wanted, part: OffsetRange) -> Iterator[pyarrow.RecordBatc
                     yield message.value, message.around()
 
         for rows in plan.batches(records()):
-            if rows.left_out and wanted.errors == "raise":
+            if rows.left_out and settings.errors == "raise":
                 raise RecordError(_where(topic, part.partition, offsets, rows.left_out[0]))
             if rows.count:
                 cells = [_arrow(rows[each.name], kind.type) for each, kind in zip(plan.parts, schema, strict=True)]

@@ -35,12 +35,12 @@ def state_dict(snapshot: Snapshot) -> dict[str, Tensor]:
     Raises UserMistake for a snapshot whose model is no PyTorch module.
     """
     spec = _spec(snapshot)
-    held = {each.name: snapshot.parameters[each.block] for each in (*spec.parameters, *spec.averages)}
+    arrays = {each.name: snapshot.parameters[each.block] for each in (*spec.parameters, *spec.averages)}
     at = 0
     for counter in spec.counters:
-        held[counter.name] = snapshot.statistics[COUNTERS][at : at + counter.elements].reshape(counter.shape)
+        arrays[counter.name] = snapshot.statistics[COUNTERS][at : at + counter.elements].reshape(counter.shape)
         at += counter.elements
-    return {name: from_numpy(array.copy()) for name, array in held.items()}
+    return {name: from_numpy(array.copy()) for name, array in arrays.items()}
 
 
 def offset(snapshot: Snapshot) -> Tensor:
@@ -142,10 +142,10 @@ class _Seen:
 
 
 def _spec(snapshot: Snapshot) -> ModuleSpec:
-    told = snapshot.manifest.model_spec.get("torch")
-    if told is None:
+    document = snapshot.manifest.model_spec.get("torch")
+    if document is None:
         raise UserMistake(f"snapshot {snapshot.version} of {snapshot.manifest.job}: its model is no PyTorch module")
-    return ModuleSpec.from_dict(told)
+    return ModuleSpec.from_dict(document)
 
 
 def _refuse(snapshot: Snapshot, expected: str) -> NoReturn:

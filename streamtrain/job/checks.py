@@ -73,8 +73,8 @@ def _ring(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 def _averaging(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     averaging = file.train.averaging
     for problem in averagings.wrong(averaging.name, averaging.model_extra or {}):
-        told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
-        yield _of_problem(gathered, ("train", "averaging"), told)
+        with_name = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
+        yield _of_problem(gathered, ("train", "averaging"), with_name)
 
 
 def _affinity(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -158,8 +158,8 @@ def _loss(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         head = model.heads.get(name)
         loss, path = (model.loss, ("model", "loss")) if head is None else (head.loss, ("model", "heads", name, "loss"))
         for problem in losses.wrong(loss.name, loss.model_extra or {}, schema.labelled.classes(name, column)):
-            told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
-            yield _of_problem(gathered, path, told)
+            with_name = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
+            yield _of_problem(gathered, path, with_name)
 
 
 def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -174,8 +174,8 @@ def _schedule(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     schedule = file.optimizer.schedule
     known = schedules.options(schedule.name)
     for problem in problems(schedule.model_extra or {}, known, f"setting of {schedule.name}"):
-        told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
-        yield _of_problem(gathered, ("optimizer", "schedule"), told)
+        with_name = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
+        yield _of_problem(gathered, ("optimizer", "schedule"), with_name)
 
 
 def _format(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

@@ -21,23 +21,23 @@ class EarlyStop:
     describes the validation set, None without one."""
 
     def __init__(
-        self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None
+        self, settings: EarlyStopping, figures: list[str], validation: Mapping[str, Any] | None = None
     ) -> None:
         self._score, minimise = settings.figure(figures)
         self._conditions = settings.conditions(minimise)
-        self._told = {**settings.model_dump(mode="json", by_alias=True, exclude_none=True), "score": self._score}
-        self._held_out = None if held_out is None else dict(held_out)
+        self._settings = {**settings.model_dump(mode="json", by_alias=True, exclude_none=True), "score": self._score}
+        self._validation = None if validation is None else dict(validation)
         self._invalid = settings.invalid_score
 
     def standing(self, metrics: Metrics) -> Metrics | None:
         """Returns the status that a manifest's metrics hold under these settings; None where they hold none."""
         found: Metrics | None = metrics.get(NAME)
-        same = found is not None and (found.get("settings"), found.get(HELD_OUT)) == (self._told, self._held_out)
+        same = found is not None and (found.get("settings"), found.get(HELD_OUT)) == (self._settings, self._validation)
         return found if same else None
 
     def is_due(self, metrics: Metrics, passes: int) -> bool:
         """Returns True if a publication is an evaluation: a window has closed, or it ends a pass over held out rows."""
-        return bool(metrics["windows"]) or (self._held_out is not None and passes > 0)
+        return bool(metrics["windows"]) or (self._validation is not None and passes > 0)
 
     def why(self, metrics: Metrics) -> str:
         """Why training has ended with that manifest; "" where it goes on."""
@@ -53,16 +53,16 @@ class EarlyStop:
         found = self.standing(before) or {}
         standing, begun_ms = Standing.from_dict(found), found.get("begun_ms", created_ms)
         epochs = found.get("epochs", 0) + passes
-        evaluations = metrics["windows"] if self._held_out is None else [metrics.get(HELD_OUT, {})]
+        evaluations = metrics["windows"] if self._validation is None else [metrics.get(HELD_OUT, {})]
         for figures in evaluations if self.is_due(metrics, passes) else ():
             if self._score in figures or self._invalid:  # what has no value is left out, as r2 of equal labels
                 standing = self._conditions.after(standing, _score(figures.get(self._score)), version)
             if self._conditions.met(standing, rows=0, seconds=0)[0]:
                 break  # by the scores so far: what comes later in the same publication changes nothing
         reason, details = self._conditions.met(standing, rows, (created_ms - begun_ms) / 1000, epochs)
-        of_it = {"settings": self._told, "begun_ms": begun_ms, "epochs": epochs, "reason": reason, "details": details}
-        held_out = {} if self._held_out is None else {HELD_OUT: self._held_out}
-        return {**of_it, **held_out, **standing.to_dict()}
+        own = {"settings": self._settings, "begun_ms": begun_ms, "epochs": epochs, "reason": reason, "details": details}
+        validation = {} if self._validation is None else {HELD_OUT: self._validation}
+        return {**own, **validation, **standing.to_dict()}
 
 
 def _score(figure: float | None) -> float:

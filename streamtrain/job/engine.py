@@ -57,7 +57,7 @@ def engine_spec(file: JobFile) -> dict[str, Any]:
 
 def _minimised(file: JobFile, schema: Schema) -> dict[str, Any]:
     """The loss, or the heads in the order of their labels."""
-    told = []
+    heads = []
     for name, column in schema.labels:
         head = file.model.heads.get(name)
         given = file.model.loss if head is None else head.loss
@@ -65,8 +65,8 @@ def _minimised(file: JobFile, schema: Schema) -> dict[str, Any]:
         if head is None:
             return {"loss": loss}
         of = {} if head.of is None else {"of": head.of}
-        told.append({"name": name, "loss": loss, "weight": head.weight, **of})
-    return {"heads": told}
+        heads.append({"name": name, "loss": loss, "weight": head.weight, **of})
+    return {"heads": heads}
 
 
 def graph_of(tables: Sequence[Mapping[str, Any]], schema: Schema) -> dict[str, Any]:

@@ -228,8 +228,8 @@ class Job:
     @property
     def schedule(self) -> dict[str, Any]:
         """Returns the schedule of the learning rate, as round settings have it: {"name", "rate", settings}."""
-        told = self.optimizer.schedule
-        return schedules.normal(told.name, told.model_extra or {}, self.optimizer.learning_rate)
+        settings = self.optimizer.schedule
+        return schedules.normal(settings.name, settings.model_extra or {}, self.optimizer.learning_rate)
 
     def topic(self, key: str) -> TopicSettings:
         """A topic by its key ("records", "dead-letters"), its name filled in; raises UserMistake on an unknown key."""

@@ -157,10 +157,10 @@ def _by_slot(loss: Loss, slots: npt.NDArray[Any], start: int) -> Array:
     """A stretch's loss, shared out among its slots from `start` on: [slots, 3]."""
     weights, losses = slots["weight_sum"].astype(np.float64), slots["loss_sum"].astype(np.float64)
     weight, of_model = (each / each.sum() if each.sum() > 0 else np.zeros(len(each)) for each in (weights, losses))
-    judged = weight[start:].sum()
-    later = Loss(loss.model * of_model[start:].sum(), loss.constant * judged, loss.weight * judged)
+    share = weight[start:].sum()
+    later = Loss(loss.model * of_model[start:].sum(), loss.constant * share, loss.weight * share)
     if loss.is_bad and later.is_bad:
         model = loss.model * of_model
     else:
-        model = weight * (later.model / judged if loss.is_bad and judged > 0 else loss.model)
+        model = weight * (later.model / share if loss.is_bad and share > 0 else loss.model)
     return np.stack([model, loss.constant * weight, loss.weight * weight], 1)[start:]

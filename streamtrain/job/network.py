@@ -46,8 +46,8 @@ def with_network(
         path, problem = ("model", "torch"), str(error).removeprefix("model.torch: ")
         gathered.mistakes.append(Mistake(gathered.where(path), show_path(path), problem))
         return file, None
-    told = file.model.model_copy(update={"torch": spec.to_dict()})
-    return file.model_copy(update={"model": told}), source
+    model = file.model.model_copy(update={"torch": spec.to_dict()})
+    return file.model_copy(update={"model": model}), source
 
 
 def beside_mistakes(file: JobFile, gathered: Gathered, module: Any = None) -> list[Mistake]:

@@ -12,7 +12,7 @@ from streamtrain import _native
 from streamtrain.columns import formats
 from streamtrain.columns.kinds.parsed import is_value
 from streamtrain.compute import averagings, backends, losses, optimizers, options, schedules
-from streamtrain.compute.early_stopping import Conditions, judged_by
+from streamtrain.compute.early_stopping import Conditions, choose_score
 from streamtrain.job.affinity import OFF, Affinity
 from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Tables, Text
 
@@ -255,7 +255,7 @@ class EarlyStopping(Section):
     def figure(self, known: Sequence[str]) -> tuple[str, bool]:
         """The score's name, and whether less of it is better, where a model is judged by those figures. ValueError,
         which names what is allowed, where there is no such."""
-        return judged_by(known, self.score, self.minimise)
+        return choose_score(known, self.score, self.minimise)
 
 
 MOST_ROWS = 1_048_576  # of a slot

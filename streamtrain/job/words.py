@@ -63,7 +63,7 @@ def _kind(kind: Any) -> str:
     """One of several that a field takes."""
     if get_origin(kind) is Literal:
         return " or ".join(map(show_value, get_args(kind)))
-    metadata = [item for held in getattr(kind, "__metadata__", ()) for item in getattr(held, "metadata", [held])]
+    metadata = [item for entry in getattr(kind, "__metadata__", ()) for item in getattr(entry, "metadata", [entry])]
     return f"{plain(bare(kind))} {_range(metadata)}".strip()
 
 

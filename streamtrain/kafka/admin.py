@@ -88,7 +88,7 @@ class Admin:
     def _ask(self, what: str, question: Callable[[AdminClient], T]) -> T:
         """Returns a client's answer; raises our errors for Kafka's."""
 
-        def asked(client: AdminClient) -> T:
+        def request(client: AdminClient) -> T:
             try:
                 return question(client)
             except KafkaException as error:
@@ -96,7 +96,7 @@ class Admin:
             except TimeoutError:
                 raise self._explained(client, KafkaError(KafkaError._TIMED_OUT), what) from None
 
-        answer = self._clients.ask(asked)
+        answer = self._clients.ask(request)
         self._heard.clear()
         return answer
 
@@ -144,9 +144,9 @@ class Admin:
         new = [NewTopic(name, 1)]
 
         def question(client: AdminClient) -> bool | None:
-            asked = client.create_topics(new, validate_only=True, request_timeout=self.timeout_s)[name]
+            future = client.create_topics(new, validate_only=True, request_timeout=self.timeout_s)[name]
             try:
-                asked.result(self.timeout_s + 1)
+                future.result(self.timeout_s + 1)
                 return True
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -295,20 +295,20 @@ class Admin:
         states = self.describe(list(unknown)) if unknown else {}
         known = {name: (str(one.topic_id), len(one.partitions)) for name, one in found.items()}
         known |= {name: (state.topic_id, state.partitions) for name, state in states.items() if state is not None}
-        asked = {
+        specs = {
             TopicPartition(name, at): _OffsetSpec.latest() for name, (_, count) in known.items() for at in range(count)
         }  # fmt: skip
 
         try:
-            offsets = self._ask(f"topics {', '.join(known)}", partial(self._listed, asked)) if asked else {}
+            offsets = self._ask(f"topics {', '.join(known)}", partial(self._listed, specs)) if specs else {}
         except KafkaSettling:  # one of them: each is waited for by itself
             offsets = {(name, at): end for name, (_, count) in known.items()
                        for at, end in enumerate(self.last_stable(name, count))}  # fmt: skip
-        told = {
+        by_name = {
             name: TopicEnds(topic_id, [offsets[name, at] for at in range(count)])
             for name, (topic_id, count) in known.items()
         }  # fmt: skip
-        return {name: told.get(name) for name in names}
+        return {name: by_name.get(name) for name in names}
 
     def at_time(self, name: str, partitions: int, timestamp_ms: int) -> list[int]:
         """The first offset whose record is not older than `timestamp_ms`, per partition; the end where none is."""
@@ -317,21 +317,21 @@ class Admin:
         return [end if offset < 0 else offset for offset, end in zip(found, ends, strict=True)]
 
     def _listed(
-        self, asked: dict[TopicPartition, Any], client: AdminClient,
+        self, specs: dict[TopicPartition, Any], client: AdminClient,
         isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[tuple[str, int], int]:
         """The offsets of topics and partitions."""
-        futures = client.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout_s)
+        futures = client.list_offsets(specs, isolation_level=isolation, request_timeout=self.timeout_s)
         return {(at.topic, at.partition): each.result(self.timeout_s + 1).offset for at, each in futures.items()}
 
     def _offsets(
         self, name: str, partitions: int, spec: Any, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> list[int]:
-        asked = {TopicPartition(name, partition): spec for partition in range(partitions)}
+        specs = {TopicPartition(name, partition): spec for partition in range(partitions)}
         begun = time.monotonic()
         while True:
             try:
-                found = self._ask(f"topic {name}", partial(self._listed, asked, isolation=isolation))
+                found = self._ask(f"topic {name}", partial(self._listed, specs, isolation=isolation))
                 return [found[name, partition] for partition in range(partitions)]
             except KafkaSettling:
                 if self.absent(name):
@@ -387,10 +387,10 @@ def _differences(wish: TopicWish, state: TopicState) -> tuple[str, ...]:
     if wish.replication not in (BROKER_DEFAULT, state.replication):
         texts.append(f"replication: expected {wish.replication}, got {state.replication}")
     if wish.owned:
-        held = {"cleanup.policy": state.cleanup_policy, **state.config}
+        current = {"cleanup.policy": state.cleanup_policy, **state.config}
         texts += [
-            f"{name}: expected {value}, got {held.get(name, 'the default')}"
+            f"{name}: expected {value}, got {current.get(name, 'the default')}"
             for name, value in wish.config.items()
-            if held.get(name) != value
+            if current.get(name) != value
         ]
     return tuple(texts)

@@ -213,8 +213,8 @@ class Follower(Generic[T]):
 
     def _keep(self, chunk: Message) -> None:
         """Chunks wait for their manifest, the trainer's only if they are asked for; too many are read again later."""
-        wanted = chunk.key is not None and (self._trainer or is_model_chunk(chunk.key))
-        if not wanted or chunk.key is None or chunk.value is None or self._chunk_bytes > _BUFFER_BYTES:
+        is_needed = chunk.key is not None and (self._trainer or is_model_chunk(chunk.key))
+        if not is_needed or chunk.key is None or chunk.value is None or self._chunk_bytes > _BUFFER_BYTES:
             return
         self._chunks[chunk.key] = chunk.value
         self._chunk_bytes += len(chunk.value)
@@ -283,6 +283,6 @@ class Follower(Generic[T]):
             raise SnapshotError(text) from error
 
     def _refuse(self, error: SnapshotError) -> None:
-        held = self._given if self._best else self._version
-        kept = f"keeping snapshot {held}" if held else "waiting for the next snapshot"
+        current = self._given if self._best else self._version
+        kept = f"keeping snapshot {current}" if current else "waiting for the next snapshot"
         self._reject(f"{error}; {kept}")

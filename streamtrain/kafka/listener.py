@@ -20,7 +20,7 @@ def speaks_otherwise(bootstrap: str, protocol: str) -> str | None:
     for address in bootstrap.split(","):
         host, _, port = address.strip().rpartition("://")[2].rpartition(":")
         with suppress(OSError, ValueError):
-            has_tls, has_sasl = _asked((host.strip("[]"), int(port)))
+            has_tls, has_sasl = _probe((host.strip("[]"), int(port)))
             if has_sasl is None:  # a client without a certificate is not told
                 has_sasl = protocol.startswith("SASL")
             spoken = ("SASL_" if has_sasl else "") + ("SSL" if has_tls else "PLAINTEXT")
@@ -28,7 +28,7 @@ def speaks_otherwise(bootstrap: str, protocol: str) -> str | None:
     return None
 
 
-def _asked(address: tuple[str, int]) -> tuple[bool, bool | None]:
+def _probe(address: tuple[str, int]) -> tuple[bool, bool | None]:
     """Returns (has TLS, has SASL). Raises OSError where there is no answer."""
     with socket.create_connection(address, _TIMEOUT_S) as plain, suppress(OSError, EOFError):
         if (has_sasl := _has_sasl(plain)) is not None:

@@ -22,7 +22,7 @@ from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 from streamtrain.topics import snapshots
-from streamtrain.topics.chunks import Chunks, Held, Located, Stored
+from streamtrain.topics.chunks import Chunks, Located, Stored, TopicContents
 from streamtrain.topics.control import LEAP
 from streamtrain.topics.manifest import Kept
 from streamtrain.topics.manifest import decode as decode_manifest
@@ -126,18 +126,18 @@ class SnapshotTopic:
 
     def named_by(self, newest: Located | None, version: Version) -> Located:
         """As named(), where `newest` is the newest manifest."""
-        wanted = version if version != BEST else None if newest is None else newest.manifest.best
-        if newest is not None and newest.manifest.version == wanted:
+        target = version if version != BEST else None if newest is None else newest.manifest.best
+        if newest is not None and newest.manifest.version == target:
             return newest
         kept = () if newest is None else kept_after(*newest)
-        if (entry := next((entry for entry in kept if entry.version == wanted), None)) is not None:
+        if (entry := next((entry for entry in kept if entry.version == target), None)) is not None:
             return self._at(entry)
         if version == BEST:
-            what = "none yet" if wanted is None else f"snapshot {wanted}, which it no longer holds"
+            what = "none yet" if target is None else f"snapshot {target}, which it no longer holds"
             expected = f"a snapshot that is the best by train.early_stopping, found {what}; name a version"
         else:
-            held = ", ".join(map(str, sorted(entry.version for entry in kept))) or "none yet"
-            expected = f"a version it holds ({held}), got {version}"
+            versions = ", ".join(map(str, sorted(entry.version for entry in kept))) or "none yet"
+            expected = f"a version it holds ({versions}), got {version}"
         raise UserMistake(f"{self.name}: expected {expected}")
 
     def manifest_of(self, version: int) -> Located | None:
@@ -147,7 +147,7 @@ class SnapshotTopic:
             return newest
         return next((self._at(entry) for entry in newest.manifest.kept if entry.version == version), None)
 
-    def salvage(self) -> Held:
+    def salvage(self) -> TopicContents:
         """Returns what a new lineage can keep if the newest snapshot is damaged; reads the whole topic.
 
         Damaged bytes do not show their version, but every version took an offset of its own.
@@ -162,14 +162,14 @@ class SnapshotTopic:
             elif one.key is not None:
                 written.add(b"/".join(one.key.split(b"/")[:2]))
         if newest is None:
-            return Held(version=end)
+            return TopicContents(version=end)
         try:
             self.load(newest, trainer=True)
             entries = kept_after(*newest)
         except SnapshotError:
             entries = newest.manifest.kept
         kept = tuple(entry for entry in entries if entry.shelf.encode() not in written)
-        return Held(newest, kept, newest.manifest.version + end - newest.offset)
+        return TopicContents(newest, kept, newest.manifest.version + end - newest.offset)
 
     def _whole_manifest(self, message: Message) -> Located | None:
         try:

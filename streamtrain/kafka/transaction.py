@@ -129,10 +129,10 @@ class Transactions:
         self,
         settings: Mapping[str, str],
         job: str,
-        held: Holding,
+        lease: Holding,
     ) -> None:
         self._settings, self._job = settings, job
-        self._held = held
+        self._lease = lease
         self._producer: TransactionalProducer | None = None
         self._newest: bytes | None = None  # digest of what was published last
         self.run: Run | None = None
@@ -144,19 +144,19 @@ class Transactions:
         run_id = uuid.uuid4().hex
         while True:
             self._new_producer(first=True)
-            seen = self.answered(self._held.holder)
-            if self.answered(self._held.older_build_runs):
+            seen = self.answered(self._lease.holder)
+            if self.answered(self._lease.older_build_runs):
                 self._fence_bare_name()
-            newest = self.answered(self._held.newest)
+            newest = self.answered(self._lease.newest)
             self._newest = None if newest is None else newest.digest
             published = 0 if newest is None else newest.manifest.run.number
             run = Run(max(seen.run.number if seen else 0, published) + 1, run_id)
             try:
-                self._transaction(Batch([self._held.entry(run)], name="run entry"))
+                self._transaction(Batch([self._lease.entry(run)], name="run entry"))
             except _Aborted:
-                self._refuse_gone([self._held.entry(run)])
+                self._refuse_gone([self._lease.entry(run)])
             except _Unknown:
-                holder = self.answered(self._held.holder)
+                holder = self.answered(self._lease.holder)
                 if holder is not None and holder.run.id == run_id:
                     self.run = holder.run
                     self._take_back()
@@ -199,7 +199,7 @@ class Transactions:
             except _Unknown as unknown:
                 log.warning("transaction outcome unknown", batch=batch.name, reason=str(unknown))
                 self._take_back()
-                newest = self.answered(self._held.newest)
+                newest = self.answered(self._lease.newest)
                 if newest is not None and newest.digest == batch.digest:
                     return newest.offset
                 self._check_kept(None if newest is None else newest.digest)
@@ -207,7 +207,7 @@ class Transactions:
     def _refuse_gone(self, messages: Messages) -> None:
         """No repetition brings a topic back that was deleted."""
         topics = sorted({topic for topic, _ in messages})
-        gone = self.answered(lambda: self._held.gone(topics))
+        gone = self.answered(lambda: self._lease.gone(topics))
         if gone is not None:
             raise UserMistake(
                 f"{gone}: expected the topic, which is written to, found that it was deleted; make it again with "
@@ -231,7 +231,7 @@ class Transactions:
             raise KafkaBroken("Kafka has forgotten that this run took the job, though it had said so; a new run")
 
     def _check_not_replaced(self) -> RunEntry | None:
-        holder = self.answered(self._held.holder)
+        holder = self.answered(self._lease.holder)
         assert self.run is not None
         if holder is not None and holder.run != self.run and holder.run.number >= self.run.number:
             raise replaced(holder)
@@ -282,7 +282,7 @@ class Transactions:
         Raises _Failed.
         """
         ended: set[Unfinished] = set()
-        while forgotten := [each for each in self.answered(self._held.unfinished) if each not in ended]:
+        while forgotten := [each for each in self.answered(self._lease.unfinished) if each not in ended]:
             places = [f"{each.topic}/{each.partition}" for each in forgotten]
             say = log.info if all(each.shared for each in forgotten) else log.warning
             say("aborting what Kafka has forgotten to end", partitions=places)

@@ -66,13 +66,13 @@ class Import:
         """
         self._check_file(on_bytes)
         self._admin.ensure([wish for wish in self._wishes if wish.owned])
-        self._refuse_held("")
+        self._refuse_nonempty("")
         lineage = self._lineage()
         self._wait_for_a_start()
         transactions = Transactions(self._job.kafka_producer(), self._job.name, self._topics)
         taken = transactions.open()
         try:
-            self._refuse_held(f"; run {taken.number} has taken the job from it: start its trainer again")
+            self._refuse_nonempty(f"; run {taken.number} has taken the job from it: start its trainer again")
             full, value = self._manifest(taken, lineage)
             messages = _Messages(self._names, self._file, full, value, on_bytes)
             transactions.publish(Batch(messages, f"snapshot {full.version}", messages.digest))
@@ -102,7 +102,7 @@ class Import:
         except SnapshotError as error:
             raise SnapshotError(f"{where} (build {found.build}): {error}; nothing was imported") from None
 
-    def _refuse_held(self, more: str) -> None:
+    def _refuse_nonempty(self, more: str) -> None:
         """"Empty" is a positive answer here: read to the last stable offset, no snapshot, and control names none."""
         last = _settled(self._topics.published_last)
         newest = self._topics.snapshots.newest_manifest()
@@ -118,10 +118,10 @@ class Import:
     def _wait_for_a_start(self) -> None:
         """Whoever has taken this empty job and not said its end publishes at once, unless it is gone."""
         until = time.monotonic() + _STARTING_S
-        told: RunEntry | None = None
+        reported_holder: RunEntry | None = None
         while (holder := self._starting()) is not None:
-            if told != holder:
-                told = holder
+            if reported_holder != holder:
+                reported_holder = holder
                 log.warning(
                     f"run {holder.run.number} on {holder.host} (process {holder.process}) holds the job and has "
                     f"published nothing: it has {_STARTING_S:.0f} s to do so, then the job is taken from it"
@@ -129,7 +129,7 @@ class Import:
             if time.monotonic() > until:
                 return
             time.sleep(_LOOK_S)
-            self._refuse_held("")
+            self._refuse_nonempty("")
 
     def _starting(self) -> RunEntry | None:
         found = _settled(self._topics.control.look)

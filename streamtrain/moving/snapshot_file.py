@@ -108,10 +108,10 @@ class SnapshotFile:
         except SnapshotError as error:
             raise SnapshotError(f"{self.path}@{at}: {error}") from None
         self._begin = at + sizes[0]
-        told = (self.manifest.job, self.manifest.version, self.manifest.model.size, self.manifest.trainer.size)
+        manifest_says = (self.manifest.job, self.manifest.version, self.manifest.model.size, self.manifest.trainer.size)
         line_says = (read.text("job"), read.integer("version"), *sizes[1:])
-        if told != line_says:
-            self.fail(0, "first line", f"job, version and sizes {told}, as its manifest says", f"{line_says}")
+        if manifest_says != line_says:
+            self.fail(0, "first line", f"job, version and sizes {manifest_says}, as its manifest says", f"{line_says}")
         self.bytes = self._begin + sum(sizes[1:])
         size = self._file.seek(0, 2)
         if size > self.bytes:

@@ -11,14 +11,14 @@ from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.origins.moves import (
-    ToldFile,
+    FileEntry,
     every_file,
     first_unfinished,
     identity_of,
     is_files,
+    list_files,
     more,
     move,
-    told_files,
 )
 from streamtrain.origins.origin import Gaps, Intake
 from streamtrain.topics.manifest import Position, Positions
@@ -31,10 +31,10 @@ class FilesOrigin:
         if len(files) > MAX_PARTITIONS:
             raise UserMistake(f"--files: expected at most {MAX_PARTITIONS:,} files, got {len(files):,}; join some")
         self._job, self._files = job, list(files)
-        self._told = [ToldFile(file.name, file.digest, file.rows) for file in files]
+        self._entries = [FileEntry(file.name, file.digest, file.rows) for file in files]
 
     def name_of(self, partition: int) -> str:
-        return self._told[partition].title
+        return self._entries[partition].title
 
     def intake(self, until_end: bool) -> Intake:
         config = {"job": self._job.effective(), "files": [asdict(file) for file in self._files]}
@@ -42,39 +42,39 @@ class FilesOrigin:
 
     def begin(self) -> tuple[Positions, Gaps]:
         starts = self._starts()
-        return starts, (move("begins with files", None, starts, self._told),)
+        return starts, (move("begins with files", None, starts, self._entries),)
 
     def _starts(self) -> Positions:
-        return Positions(identity_of(self._told), (Position(0),) * len(self._told))
+        return Positions(identity_of(self._entries), (Position(0),) * len(self._entries))
 
     def go_on(self, version: int, seen: Positions, known: Gaps, accept_gap: bool = False) -> tuple[Positions, Gaps]:
         """A file that the lineage has read is not read again, but where it is named again behind those."""
-        before = told_files(known, seen.topic_id)
+        before = list_files(known, seen.topic_id)
         if is_files(seen.topic_id) and self._begin_with(before):
-            added = self._told[len(before) :]
-            self._told[: len(before)] = before  # by the names they had
+            added = self._entries[len(before) :]
+            self._entries[: len(before)] = before  # by the names they had
             positions = Positions(seen.topic_id, (*seen.partitions, *(Position(0) for _ in added)))
             return positions, (more(added, len(before)),) if added else ()
         self._check_left(version, seen, known, accept_gap)
         read = {file.digest for file in every_file(known)}
-        for file, told in zip(self._files, self._told, strict=True):
-            if told.digest in read:
+        for file, entry in zip(self._files, self._entries, strict=True):
+            if entry.digest in read:
                 raise UserMistake(
                     f"{file.path}: expected a file that this lineage has not read, or all those it reads now in their "
-                    f"order before the new ones; snapshot {version} has read the file with the digest {told.digest}; "
+                    f"order before the new ones; snapshot {version} has read the file with the digest {entry.digest}; "
                     f"leave it out; {OR_FRESH}"
                 )
         starts = self._starts()
-        return starts, (move("read on in files", seen, starts, self._told),)
+        return starts, (move("read on in files", seen, starts, self._entries),)
 
-    def _begin_with(self, before: Sequence[ToldFile]) -> bool:
-        return [file.digest for file in before] == [file.digest for file in self._told[: len(before)]]
+    def _begin_with(self, before: Sequence[FileEntry]) -> bool:
+        return [file.digest for file in before] == [file.digest for file in self._entries[: len(before)]]
 
     def _check_left(self, version: int, seen: Positions, known: Gaps, accept_gap: bool) -> None:
         """UserMistake where files are left before their end, which names the first that is another or not there."""
         if first_unfinished(known, seen) is None or accept_gap:
             return
-        for place, file in enumerate(told_files(known, seen.topic_id)):
+        for place, file in enumerate(list_files(known, seen.topic_id)):
             given = self._files[place] if place < len(self._files) else None
             if given is None or given.digest != file.digest:
                 at = seen.partitions[place]
@@ -96,7 +96,7 @@ _NEXT = (
 )
 
 
-def unread(version: int, left: tuple[ToldFile, int]) -> str:
+def unread(version: int, left: tuple[FileEntry, int]) -> str:
     """Describes the part of a file that snapshot `version` has not read yet, for an error."""
     file, row = left
     return (

@@ -23,26 +23,26 @@ from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import get_logger
-from streamtrain.origins.moves import ToldFile, identity_of
+from streamtrain.origins.moves import FileEntry, identity_of
 
 log = get_logger(__name__)
 WHAT = "train.early_stopping.held_out"
 
 
-class HeldOut(NamedTuple):
-    """`told`: what they are, as manifests say it: {"identity", "rows"}, of a topic with the offsets "from" and "to"."""
+class ValidationSet(NamedTuple):
+    """`description`: as in manifests: {"identity", "rows"}, of a topic with the offsets "from" and "to"."""
 
     rows: HeldRows
-    told: dict[str, Any]
+    description: dict[str, Any]
 
 
-def held_out(
+def load_validation_set(
     job: Job,
     files: Sequence[FoundFile],
     kafka: Mapping[str, str],
     admin: Admin,
     metrics: Mapping[str, Any],
-) -> HeldOut | None:
+) -> ValidationSet | None:
     """Returns the validation set that a job names; None if it names none.
 
     Reads it from `files` if the job names files, else from its topic by of_topic(). `metrics` are those of the snapshot
@@ -67,20 +67,20 @@ def named_files(job: Job) -> list[FoundFile]:
     return found_files(early.held_out.files, f"{WHAT}.files")
 
 
-def of_files(job: Job, files: Sequence[FoundFile]) -> HeldOut:
+def of_files(job: Job, files: Sequence[FoundFile]) -> ValidationSet:
     """UserMistake for a row that cannot be used, and a file that is another by now."""
     plan = job.plan()
     records = FileRecords(job, [file.path for file in files], format=plan.bare)
     rows = HeldRows.of(plan, records, WHAT, records.where)
     for file in files:
         file.check_unchanged()
-    identity = identity_of([ToldFile(file.name, file.digest, file.rows) for file in files])
-    return HeldOut(rows, {"identity": identity, "rows": rows.rows})
+    identity = identity_of([FileEntry(file.name, file.digest, file.rows) for file in files])
+    return ValidationSet(rows, {"identity": identity, "rows": rows.rows})
 
 
 def of_topic(
     job: Job, topic: str, kafka: Mapping[str, str], admin: Admin, known: Mapping[str, Any] | None = None
-) -> HeldOut:
+) -> ValidationSet:
     """Up to where it ends now, or as `known`, where it still holds that. UserMistake where there is no such topic, and
     for a row that cannot be used."""
     state = admin.describe([topic])[topic]
@@ -100,7 +100,7 @@ def of_topic(
         rows = HeldRows.of(job.plan(), records, WHAT, records.where, bare=False)
     finally:
         consumer.close()
-    return HeldOut(rows, {"identity": state.topic_id, "from": span[0], "to": span[1], "rows": rows.rows})
+    return ValidationSet(rows, {"identity": state.topic_id, "from": span[0], "to": span[1], "rows": rows.rows})
 
 
 class _TopicRecords:

@@ -17,7 +17,7 @@ MEMORY = "memory"  # stands where a topic's id would, of rows that a program hol
 _FILES = "files:"  # begins the identity of files, which no topic id has
 
 
-class ToldFile(NamedTuple):
+class FileEntry(NamedTuple):
     """A file that a lineage has begun to read, or will: its name and digest when it came first, and its rows."""
 
     name: str
@@ -44,12 +44,12 @@ def _is_topic(identity: str) -> bool:
     return identity != "" and not is_files(identity)
 
 
-def identity_of(files: Sequence[ToldFile]) -> str:
+def identity_of(files: Sequence[FileEntry]) -> str:
     """Returns the identity of a list of files, which depends on their contents only."""
     return _FILES + sha256("".join(file.digest for file in files).encode()).hexdigest()
 
 
-def move(reason: str, seen: Positions | None, now: Positions, files: Sequence[ToldFile] = ()) -> dict[str, Any]:
+def move(reason: str, seen: Positions | None, now: Positions, files: Sequence[FileEntry] = ()) -> dict[str, Any]:
     """The entry of a move; `seen` None: a lineage begins."""
     entry: dict[str, Any] = {
         "reason": reason,
@@ -60,7 +60,7 @@ def move(reason: str, seen: Positions | None, now: Positions, files: Sequence[To
     return {**entry, "files": [list(file) for file in files]} if files else entry
 
 
-def more(files: Sequence[ToldFile], before: int) -> dict[str, Any]:
+def more(files: Sequence[FileEntry], before: int) -> dict[str, Any]:
     """The entry of files that come behind so many."""
     listed = [list(file) for file in files]
     return {"reason": "more files", "files": listed, "from": before, "to": before + len(files)}
@@ -73,28 +73,28 @@ def begins(gaps: Sequence[Mapping[str, Any]], identity: str) -> bool:
     """
     if not is_files(identity):
         return not gaps
-    return len(gaps) == 1 and gaps[0].get("topic_id") == ["", identity] and bool(told_files(gaps, identity))
+    return len(gaps) == 1 and gaps[0].get("topic_id") == ["", identity] and bool(list_files(gaps, identity))
 
 
-def told_files(gaps: Sequence[Mapping[str, Any]], identity: str) -> list[ToldFile]:
+def list_files(gaps: Sequence[Mapping[str, Any]], identity: str) -> list[FileEntry]:
     """The files of an identity in order, as far as these gaps tell."""
-    return [file for now, file in _told(gaps) if now == identity]
+    return [file for now, file in _each_file(gaps) if now == identity]
 
 
-def named_files(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[ToldFile]]]:
+def named_files(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[FileEntry]]]:
     """Each identity that these gaps move to, with the files that it is made of."""
     for gap in gaps:
         match gap:
             case {"topic_id": [_, str(now)], "files": list(_)} if is_files(now):
-                yield now, told_files([gap], now)
+                yield now, list_files([gap], now)
 
 
-def every_file(gaps: Sequence[Mapping[str, Any]]) -> list[ToldFile]:
+def every_file(gaps: Sequence[Mapping[str, Any]]) -> list[FileEntry]:
     """All files that these gaps tell of."""
-    return [file for _, file in _told(gaps)]
+    return [file for _, file in _each_file(gaps)]
 
 
-def _told(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ToldFile]]:
+def _each_file(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, FileEntry]]:
     now = ""
     for gap in gaps:
         match gap:
@@ -104,12 +104,12 @@ def _told(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ToldFile]]:
         for file in files if isinstance(files, list) else ():
             match file:
                 case [str(name), str(digest), int(rows)]:
-                    yield now, ToldFile(name, digest, rows)
+                    yield now, FileEntry(name, digest, rows)
 
 
-def first_unfinished(gaps: Sequence[Mapping[str, Any]], seen: Positions) -> tuple[ToldFile, int] | None:
+def first_unfinished(gaps: Sequence[Mapping[str, Any]], seen: Positions) -> tuple[FileEntry, int] | None:
     """The first file that is not read to its end, and the row it is read up to."""
-    for file, at in zip(told_files(gaps, seen.topic_id), seen.partitions, strict=False):
+    for file, at in zip(list_files(gaps, seen.topic_id), seen.partitions, strict=False):
         if at.offset < file.rows:
             return file, at.offset + at.row
     return None

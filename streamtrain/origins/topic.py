@@ -17,16 +17,16 @@ from streamtrain.origins.origin import Gaps, Intake
 from streamtrain.topics.manifest import Position, Positions
 
 log = get_logger(__name__)
-_MOST_TOLD = 4  # partitions of a topic in an error's text
+_MAX_PARTITIONS = 4  # partitions of a topic in an error's text
 
 
 def warn_of_open_transaction(admin: Admin, topic: str, partitions: int) -> None:
     """Logs how many offsets a run up to the topic's end leaves out, where there are such: they may hold committed
     records."""
     behind = dict(enumerate(admin.behind_open_transaction(topic, partitions)))
-    if told := ", ".join(f"{count:,} in partition {at}" for at, count in behind.items() if count):
+    if counts := ", ".join(f"{count:,} in partition {at}" for at, count in behind.items() if count):
         log.warning(
-            f"{topic}: an open transaction hides offsets ({told}); this run ends before them, and a later one reads "
+            f"{topic}: an open transaction hides offsets ({counts}); this run ends before them, and a later one reads "
             "them when the transaction is committed or aborted (kafka-transactions.sh find-hanging)"
         )
 
@@ -89,9 +89,9 @@ class TopicOrigin:
         else:
             positions, gaps = _made_again(seen, admin, topic, state)
         if gaps and not accept_gap:
-            told = "; ".join(_told(gap) for gap in gaps)
+            text = "; ".join(_describe(gap) for gap in gaps)
             raise UserMistake(
-                f"{topic}: snapshot {version} cannot be continued without a gap: {told}; "
+                f"{topic}: snapshot {version} cannot be continued without a gap: {text}; "
                 f"go on with --accept-gap, which keeps the model and records the gap in the manifest; {OR_FRESH}"
             )
         return Positions(state.topic_id, tuple(positions)), tuple(gaps)
@@ -167,7 +167,7 @@ def _moved(
     return positions, gaps
 
 
-def _told(gap: Mapping[str, Any]) -> str:
+def _describe(gap: Mapping[str, Any]) -> str:
     if "topic_id" in gap:
         was, now = gap["topic_id"]
         seen = Positions(was, tuple(Position(*at) for at in gap["from"]))
@@ -182,6 +182,6 @@ def _expected(seen: Positions) -> str:
 
 def _places(offsets: Sequence[int]) -> str:
     """`partition 0 offset 81, partition 1 offset 90`, and how many more there are."""
-    told = [f"partition {partition} offset {offset}" for partition, offset in enumerate(offsets[:_MOST_TOLD])]
-    more = len(offsets) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+    places = [f"partition {partition} offset {offset}" for partition, offset in enumerate(offsets[:_MAX_PARTITIONS])]
+    more = len(offsets) - len(places)
+    return ", ".join(places) + (f" and {more} more" if more else "")

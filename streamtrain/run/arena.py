@@ -40,8 +40,8 @@ def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena
 def worker_config(job: Job) -> dict[str, Any]:
     """Returns the config of a worker process, without its arena, its number and what the command line adds. Raises
     UserMistake for cores that are not there."""
-    if told := crowded(job):
-        log.warning(told)
+    if warning := crowded(job):
+        log.warning(warning)
     return {
         "model": job.model_spec(),
         "backend": job.train.backend,
@@ -49,5 +49,5 @@ def worker_config(job: Job) -> dict[str, Any]:
         "cores": cores_of_workers(job),
         "score_means": job.train.report_score_after_averaging,
         "schedule": job.schedule,
-        "module": None if job.network is None else job.network.told(),
+        "module": None if job.network is None else job.network.to_dict(),
     }

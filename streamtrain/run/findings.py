@@ -22,7 +22,7 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.choice import origin_of
-from streamtrain.origins.held_out import held_out, named_files
+from streamtrain.origins.held_out import load_validation_set, named_files
 from streamtrain.origins.moves import is_files
 from streamtrain.run.arena import slot_count, slot_layout
 from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
@@ -33,7 +33,7 @@ from streamtrain.topics.topic import job_topics
 
 MB = 1_000_000
 MOST_REASONS = 5
-TOLD_ROWS = 10_000  # of which the updates are told
+EXAMPLE_ROWS = 10_000  # of which the updates are told
 RANGE_CAPACITY = 16  # a slot needs some; none are written here
 RING_BYTES = 2 * 1024 * MB  # above it a ring is worth a warning
 
@@ -58,8 +58,8 @@ def findings(
     `records`: some of the job's, asked for only where their topic is there; None: they are not looked at. `files`: what
     it will be trained on in the topic's place, and how many rows of them are looked at.
     """
-    told = f"{len(job.schema.columns)} columns, {', '.join(job.model.losses)}, digest {job.digest()[:12]}"
-    yield Finding("job file", "ok", told)
+    text = f"{len(job.schema.columns)} columns, {', '.join(job.model.losses)}, digest {job.digest()[:12]}"
+    yield Finding("job file", "ok", text)
     for warning in job.warnings:
         yield Finding("job file", "warning", str(warning))
     yield _cores(job)
@@ -76,7 +76,7 @@ def findings(
     yield from _sizes(job)
     if lacks_schema(job.records.named):
         return  # nobody can read the records yet
-    yield from _held_out(job, admin, newest)
+    yield from _validation_set(job, admin, newest)
     if files:
         yield from _files(job, files, sample)
     elif str(job.topic("records").name) in names and records is not None:
@@ -89,8 +89,8 @@ def _cores(job: Job) -> Finding:
         pinned = cores_of_workers(job)
     except UserMistake as error:
         return Finding("cores", "mistake", str(error))
-    if told := crowded(job):
-        return Finding("cores", "warning", told)
+    if problem := crowded(job):
+        return Finding("cores", "warning", problem)
     where = f", {'; '.join(map(shown, pinned))}" if pinned else ""
     return Finding("cores", "ok", f"{job.train.workers * job.train.threads_per_worker} of {usable_count()} busy{where}")
 
@@ -208,7 +208,7 @@ def _sizes(job: Job) -> Iterator[Finding]:
     least = job.rounds.min_batch_rows
     grown = most if growth is None else f"{least} to {most}, a row more every {growth:,}"
     text = f"batches of {grown}, {job.rounds.averaging_frequency} of each worker in a round"
-    text += f"; {TOLD_ROWS:,} rows make {job.rounds.updates(TOLD_ROWS, train):,} updates"
+    text += f"; {EXAMPLE_ROWS:,} rows make {job.rounds.updates(EXAMPLE_ROWS, train):,} updates"
     yield Finding("updates", "ok", text)
     snapshot_bytes = job.state_bytes
     first, later = largest_rates(train, job.rounds, snapshot_bytes)
@@ -218,7 +218,7 @@ def _sizes(job: Job) -> Iterator[Finding]:
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
 
 
-def _held_out(job: Job, admin: Admin, newest: Located | SnapshotError | None) -> Iterator[Finding]:
+def _validation_set(job: Job, admin: Admin, newest: Located | SnapshotError | None) -> Iterator[Finding]:
     """Checks whether early stopping has its validation set."""
     early, registry = job.train.early_stopping, registry_of(job)
     of_topic = early is not None and early.held_out is not None and early.held_out.topic is not None
@@ -230,12 +230,12 @@ def _held_out(job: Job, admin: Admin, newest: Located | SnapshotError | None) ->
             return
     metrics = newest.manifest.metrics if isinstance(newest, Located) else {}
     try:
-        held = held_out(job, named_files(job), job.kafka_consumer(), admin, metrics)
+        validation = load_validation_set(job, named_files(job), job.kafka_consumer(), admin, metrics)
     except UserMistake as error:
         yield Finding("held out", "mistake", str(error))
     else:
-        if held is not None:
-            yield Finding("held out", "ok", f"{held.rows.rows:,} rows")
+        if validation is not None:
+            yield Finding("held out", "ok", f"{validation.rows.rows:,} rows")
 
 
 def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Finding]:
@@ -257,7 +257,7 @@ def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Findin
         yield Finding("files", "mistake", str(error))
     reasons.update(row.reason for row in rejecting.found)
     rows["dead"] = reasons.total()
-    yield from _told(job, f"{given.rows:,} rows of files", rows, reasons)
+    yield from _row_findings(job, f"{given.rows:,} rows of files", rows, reasons)
 
 
 def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
@@ -281,10 +281,10 @@ def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
     if not records:
         yield Finding("records", "ok", "none there yet")
         return
-    yield from _told(job, f"{records:,} records", rows, reasons)
+    yield from _row_findings(job, f"{records:,} records", rows, reasons)
 
 
-def _told(job: Job, of: str, rows: Counter[str], reasons: Counter[str]) -> Iterator[Finding]:
+def _row_findings(job: Job, of: str, rows: Counter[str], reasons: Counter[str]) -> Iterator[Finding]:
     """Yields what became of the rows, and why."""
     share = rows["dead"] / max(1, rows["trained"] + rows["dead"] + rows["filtered"])
     counts = ", ".join(f"{count:,} {name}" for name, count in rows.items() if count)

@@ -137,7 +137,7 @@ def _serve(connection: socket.socket, parent: int) -> NoReturn:
 
 def _fork_twice(connection: socket.socket, parent: int, descriptors: list[int]) -> int:
     """The number of the second, when the first has ended and it is the command's child; 0 where it failed."""
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     try:
         first = os.fork()
     except OSError:
@@ -148,17 +148,17 @@ def _fork_twice(connection: socket.socket, parent: int, descriptors: list[int]) 
             second = os.fork()
             if second == 0:
                 connection.close()
-                os.close(told)
-                os.close(tell)
+                os.close(reader)
+                os.close(writer)
                 _become(own, *descriptors)
-            os.write(tell, second.to_bytes(8, "little"))
+            os.write(writer, second.to_bytes(8, "little"))
             os._exit(0)
         finally:
             os._exit(1)
-    os.close(tell)
+    os.close(writer)
     if first > 0:
         os.waitpid(first, 0)
-    with open(told, "rb") as answer:
+    with open(reader, "rb") as answer:
         return int.from_bytes(answer.read(), "little")
 
 

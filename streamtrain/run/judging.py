@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from streamtrain.columns.held_rows import HeldRows
 from streamtrain.compute.early_stopping import NAME
-from streamtrain.compute.judged import Judged
+from streamtrain.compute.judged import Evaluator
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.quality import HELD_OUT
 from streamtrain.compute.snapshot import load, model_payload
@@ -25,11 +25,11 @@ class Judging:
     the states it gets. With a validation set it keeps a state of the model alone."""
 
     def __init__(
-        self, early_stop: EarlyStop, model: Model, layout: Layout, has_end: bool, held_out: HeldRows | None = None
+        self, early_stop: EarlyStop, model: Model, layout: Layout, has_end: bool, validation_set: HeldRows | None = None
     ) -> None:
         self.has_end = has_end
-        self._early_stop, self._model, self._layout, self._held_out = early_stop, model, layout, held_out
-        self._state = aligned(model.state_bytes if held_out is not None else 0)
+        self._early_stop, self._model, self._layout, self._validation_set = early_stop, model, layout, validation_set
+        self._state = aligned(model.state_bytes if validation_set is not None else 0)
 
     def why(self, metrics: Mapping[str, Any]) -> str:
         """Why training has ended with a publication of those metrics; "" where it goes on."""
@@ -48,10 +48,10 @@ class Judging:
     ) -> None:
         """Puts into the metrics of a publication, which follows one of the metrics `before`, what it is judged by and
         where early stopping stands with it."""
-        if self._held_out is not None and self._early_stop.is_due(metrics, passes):
-            metrics[HELD_OUT] = self._figures(self._held_out, state)
+        if self._validation_set is not None and self._early_stop.is_due(metrics, passes):
+            metrics[HELD_OUT] = self._figures(self._validation_set, state)
         metrics[NAME] = self._early_stop.after(before, metrics, version, rows, created_ms, passes)
 
-    def _figures(self, held_out: HeldRows, state: npt.NDArray[Any]) -> dict[str, Any]:
+    def _figures(self, validation_set: HeldRows, state: npt.NDArray[Any]) -> dict[str, Any]:
         load(self._model.layout, self._state, model_payload(self._layout, state))
-        return held_out.judge(Judged(self._model, held_out.layout, self._state))
+        return validation_set.judge(Evaluator(self._model, validation_set.layout, self._state))

@@ -40,7 +40,7 @@ def messages_of(assembled: Assembled, names: Mapping[str, str]) -> list[tuple[st
     ]
 
 
-def _told(assembled: Assembled, letters: Letters) -> dict[str, int | str]:
+def _span_attributes(assembled: Assembled, letters: Letters) -> dict[str, int | str]:
     """Returns the attributes of a publication's span."""
     log, manifest = assembled.log, assembled.snapshot.manifest
     return {
@@ -103,7 +103,7 @@ class KafkaPublisher:
             batch = replace(batch, check=self._checked.result)
         if self._tracing is None:
             return self._transactions.publish(batch)
-        with self._tracing.publication(assembled.log.job, _told(assembled, letters)):
+        with self._tracing.publication(assembled.log.job, _span_attributes(assembled, letters)):
             return self._transactions.publish(batch)
 
     def published(self, assembled: Assembled) -> None:

@@ -15,7 +15,7 @@ from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.job import Job
 from streamtrain.job.new_classes import new_classes, with_new_classes
 from streamtrain.origins.origin import Gaps, Origin
-from streamtrain.topics.chunks import Held, Located
+from streamtrain.topics.chunks import Located, TopicContents
 from streamtrain.topics.manifest import Counts, Imported, Kept, Manifest, Parent, Position, Positions, Restored
 from streamtrain.topics.shelves import kept_after
 
@@ -74,13 +74,13 @@ def first_lineage(job: Job, positions: Positions, gaps: Gaps = ()) -> Lineage:
     )
 
 
-def fresh_lineage(job: Job, origin: Origin, held: Held) -> Lineage:
+def fresh_lineage(job: Job, origin: Origin, contents: TopicContents) -> Lineage:
     """A new lineage where the origin begins; versions go on above all there are."""
     positions, gaps = origin.begin()
     lineage = first_lineage(job, positions, gaps)
-    if held.newest is not None:
-        lineage.published(*held.newest)
-    lineage.version, lineage.kept, lineage.untrained = held.version, held.kept, True
+    if contents.newest is not None:
+        lineage.published(*contents.newest)
+    lineage.version, lineage.kept, lineage.untrained = contents.version, contents.kept, True
     return lineage
 
 
@@ -105,38 +105,38 @@ def resumed_lineage(origin: Origin, newest: Located, accept_gap: bool) -> Lineag
     return lineage
 
 
-def restored_lineage(origin: Origin, newest: Located, wanted: Located, accept_gap: bool) -> Lineage:
+def restored_lineage(origin: Origin, newest: Located, source: Located, accept_gap: bool) -> Lineage:
     """A new lineage: the parameters of `wanted` at the newest snapshot's positions, published as the next version."""
     lineage = resumed_lineage(origin, newest, accept_gap)
-    manifest = wanted.manifest
+    manifest = source.manifest
     lineage.id = uuid.uuid4().hex
     lineage.seed, lineage.round, lineage.rows_seen = manifest.seed, manifest.round, manifest.rows_seen
     lineage.untrained = manifest.untrained
     lineage.metrics = dict(manifest.metrics)
     lineage.counts = Counts()
     lineage.imported = manifest.imported
-    lineage.parent = Parent(manifest.version, wanted.digest, wanted.offset)
+    lineage.parent = Parent(manifest.version, source.digest, source.offset)
     lineage.restored = Restored(newest[0].version, newest[1])
     return lineage
 
 
-def imported_lineage(wanted: Manifest, of: Imported, positions: Positions, gaps: Gaps) -> Lineage:
+def imported_lineage(manifest: Manifest, of: Imported, positions: Positions, gaps: Gaps) -> Lineage:
     """A new lineage in a job that has none: the parameters of `wanted`, which lies elsewhere, as the version after it.
 
     It goes on at `positions`.
     """
     return Lineage(
         id=uuid.uuid4().hex,
-        seed=wanted.seed,
-        round=wanted.round,
-        rows_seen=wanted.rows_seen,
+        seed=manifest.seed,
+        round=manifest.round,
+        rows_seen=manifest.rows_seen,
         positions=list(positions.partitions),
         topic_id=positions.topic_id,
         gaps=gaps,
-        imported=(*wanted.imported, of),
-        version=wanted.version,
-        untrained=wanted.untrained,
-        metrics={name: value for name, value in wanted.metrics.items() if name != NAME},  # its best is not here
+        imported=(*manifest.imported, of),
+        version=manifest.version,
+        untrained=manifest.untrained,
+        metrics={name: value for name, value in manifest.metrics.items() if name != NAME},  # its best is not here
     )
 
 

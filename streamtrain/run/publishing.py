@@ -48,7 +48,7 @@ class Ended(Enum):
 
     DONE = "the end of what was asked for"
     STOPPED = "stopped"
-    TOLD_TO_LEAVE = "told to leave"
+    LEAVE = "told to leave"
 
 
 class _Made(NamedTuple):
@@ -128,7 +128,7 @@ class Publishing:
             self._finish_pending()
             self._publisher.heed(self.pending)
             if not self.pending and self._ring.stop() == _native.Stop.LEAVE:
-                return Ended.TOLD_TO_LEAVE
+                return Ended.LEAVE
             waiting = self._unpublished.last_round >= 0
             due = progress["held"] or ended or self._failure or self._awaited()
             if self._ends_early():

@@ -23,7 +23,7 @@ class RequestSpans:
         found, left_out = native.drain_traced()
         for parent, state, partition, offset, begun_ns, ended_ns, version, rows, errors, error in found:
             carrier = {"traceparent": parent.decode("latin-1"), "tracestate": state.decode("latin-1")}
-            told: dict[str, str | int] = {
+            attributes: dict[str, str | int] = {
                 "messaging.system": "kafka",
                 "messaging.operation.type": "process",
                 "messaging.destination.name": self._topic,
@@ -35,7 +35,7 @@ class RequestSpans:
                 "streamtrain.errors": errors,
             }
             text = error.decode("utf-8", "replace")
-            self._tracing.request(f"predict {self._job}", carrier, begun_ns, ended_ns, told, text, server=False)
+            self._tracing.request(f"predict {self._job}", carrier, begun_ns, ended_ns, attributes, text, server=False)
         if left_out != self._left_out:
             log.warning("more requests are sampled than spans are made for", left_out=left_out)
             self._left_out = left_out

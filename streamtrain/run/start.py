@@ -29,7 +29,7 @@ from streamtrain.run.lineage import (
 )
 from streamtrain.run.publication import Assembler
 from streamtrain.run.publishing import Tell
-from streamtrain.topics.chunks import Held, Located, Stored
+from streamtrain.topics.chunks import Located, Stored, TopicContents
 
 log = get_logger(__name__)
 
@@ -83,9 +83,9 @@ class Start:
         if flags.restore is not None:
             return self._restored(flags, known, state)
         if known is None or newest is None:
-            return self._fresh(Held(), state)
+            return self._fresh(TopicContents(), state)
         if flags.fresh:
-            return self._fresh(Held.of(known), state)
+            return self._fresh(TopicContents.of(known), state)
         if check_fit(self._job, newest.manifest, flags.add_classes):
             return self._restored(replace(flags, restore=newest.manifest.version), known, state)
         lineage = waited(lambda: resumed_lineage(self._origin, known, flags.accept_gap))
@@ -116,19 +116,19 @@ class Start:
         schema_and_model(located.manifest)
         return self._snapshots.load(located, trainer=True)
 
-    def _fresh(self, held: Held, state: State) -> Found:
-        lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._origin, held))
+    def _fresh(self, contents: TopicContents, state: State) -> Found:
+        lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._origin, contents))
         fill_fresh(self._model, lineage.seed, self._job.train.workers, state)
         return Found(lineage)
 
     def _restored(self, flags: StartFlags, newest: Located | None, state: State) -> Found:
         """Needs the newest snapshot's manifest only: its parameters may be damaged."""
         version, waited = flags.restore or 0, self._publisher.answered
-        wanted = waited(lambda: self._snapshots.version(version))  # refuses what the topic does not hold
+        source = waited(lambda: self._snapshots.version(version))  # refuses what the topic does not hold
         assert newest is not None
-        schema_and_model(wanted.manifest)
-        added = check_fit(self._job, wanted.manifest, flags.add_classes)
-        located = Located(wanted.manifest, wanted.digest, wanted.offset)
+        schema_and_model(source.manifest)
+        added = check_fit(self._job, source.manifest, flags.add_classes)
+        located = Located(source.manifest, source.digest, source.offset)
         lineage = waited(lambda: restored_lineage(self._origin, newest, located, flags.accept_gap))
         try:
             waited(lambda: self._whole(newest))
@@ -136,9 +136,9 @@ class Start:
             log.warning(f"{error}; its positions are gone on from, it is not kept")
             lineage.kept = newest.manifest.kept
         if added:
-            state[:] = enlarged_state(wanted, self._assembler.layout)
+            state[:] = enlarged_state(source, self._assembler.layout)
         else:
-            load(self._assembler.layout, state, wanted.model, wanted.trainer)
+            load(self._assembler.layout, state, source.model, source.trainer)
         return Found(lineage, restored=version, added=added)
 
     def _tell_started(self, lineage: Lineage, **resumed: object) -> None:

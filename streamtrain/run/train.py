@@ -63,7 +63,7 @@ class Interrupts:
     """Set by signals: the first asks to drain, the second to end at once."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
         self.interrupted = False
 
     def install(self) -> None:
@@ -72,7 +72,7 @@ class Interrupts:
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self.asked += 1
+        self.requests += 1
         self.interrupted = number == signal.SIGINT
 
     @property
@@ -83,9 +83,9 @@ class Interrupts:
     def comes_within(self, seconds: float) -> bool:
         """Waits so long; true at once when a signal has come or comes."""
         until = time.monotonic() + seconds
-        while not self.asked and time.monotonic() < until:
+        while not self.requests and time.monotonic() < until:
             time.sleep(_POLL_S)
-        return self.asked > 0
+        return self.requests > 0
 
 
 def train(job: Job, options: TrainOptions, on_event: Callable[[Event], None], stop: Interrupts) -> int:
@@ -94,9 +94,9 @@ def train(job: Job, options: TrainOptions, on_event: Callable[[Event], None], st
     return supervisor.run()
 
 
-def _ingest_threads(wanted: int | None, most: int) -> int:
+def _ingest_threads(threads: int | None, most: int) -> int:
     """As many as the job says, else one for four cores; at most so many."""
-    return min(wanted or max(1, len(os.sched_getaffinity(0)) // 4), most)
+    return min(threads or max(1, len(os.sched_getaffinity(0)) // 4), most)
 
 
 class Supervisor:
@@ -114,7 +114,7 @@ class Supervisor:
         self._publications = 0  # of this run
         self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
-        self._held_out: list[FoundFile] = []  # early stopping judges by them
+        self._validation_files: list[FoundFile] = []  # early stopping judges by them
         self._over_early = ""  # why training has ended by itself
 
     def _wishes(self) -> list[Any]:
@@ -136,7 +136,7 @@ class Supervisor:
                 self._end_children()
                 if ended.code is not None:
                     if ended.code not in (exits.DONE, exits.INTERRUPTED):
-                        (log.debug if ended.is_told else log.error)(str(ended))
+                        (log.debug if ended.is_reported else log.error)(str(ended))
                     return ended.code
                 pause_s = back_off.pause_s(self._publications > 0, time.monotonic() - began, ended.is_error)
                 if pause_s is None:
@@ -155,7 +155,7 @@ class Supervisor:
         early = self._job.train.early_stopping
         if early is not None:
             self._check_ends(early)
-            self._held_out = named_files(self._job)
+            self._validation_files = named_files(self._job)
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
         admin.ensure([wish for wish in self._wishes() if wish.owned])
@@ -187,7 +187,7 @@ class Supervisor:
         first = not self._started
         return {
             "job": self._job.effective(),
-            "module": None if self._job.network is None else self._job.network.told(),
+            "module": None if self._job.network is None else self._job.network.to_dict(),
             "kafka": {"consumer": self._job.kafka_consumer(), "producer": self._job.kafka_producer()},
             "topics": self._topics,
             "registry": dict(self._job.registry.properties),
@@ -199,7 +199,7 @@ class Supervisor:
             "max_rows": self._options.max_rows,
             "until_rows": self._until_rows,
             "has_end": self._options.has_end,
-            "held_out": [asdict(file) for file in self._held_out],
+            "held_out": [asdict(file) for file in self._validation_files],
             "traces": self._options.traces,
         }
 
@@ -231,7 +231,7 @@ class Supervisor:
             coordinator.stdin.write(json.dumps({"reason": str(ended), "exit_code": code}) + "\n")
             coordinator.stdin.flush()
             self._host.tell(_native.Stop.LEAVE)
-            coordinator.wait(_SOON_S if ended.code is None or self._stop.asked >= 2 else _LAST_WORD_S)
+            coordinator.wait(_SOON_S if ended.code is None or self._stop.requests >= 2 else _LAST_WORD_S)
 
     def _end_children(self) -> None:
         self._host.end()
@@ -248,11 +248,11 @@ class Supervisor:
             self._pass_events()
             if self._over_early:
                 raise RunOver(exits.DONE, self._over_early)
-            if self._stop.asked and not self._running:
+            if self._stop.requests and not self._running:
                 raise RunOver(self._stop.code, "stopped before it began")
-            if self._stop.asked >= 2:
+            if self._stop.requests >= 2:
                 raise RunOver(exits.INTERRUPTED, "stopped at once")
-            if self._stop.asked and drained_s is None:
+            if self._stop.requests and drained_s is None:
                 drained_s = time.monotonic()
                 log.info("draining: the open round is averaged and published")
                 self._host.tell(_native.Stop.DRAIN)
@@ -301,6 +301,6 @@ class Supervisor:
             return
         given_up = code == exits.UNREACHABLE and self._started  # only a command's first run may
         if code in exits.OF_ERRORS and not given_up:
-            raise RunOver(code, f"{label} ended with exit code {code}", is_told=True)
+            raise RunOver(code, f"{label} ended with exit code {code}", is_reported=True)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         raise RunOver(None, f"{label} {how}", is_error=code == exits.UNEXPECTED)

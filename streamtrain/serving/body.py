@@ -26,54 +26,54 @@ class Bodies:
             raise Refusal(429, f"expected at most {self._limits.most_requests} requests at once, got more; send fewer "
                                "or start more workers", later(), closes=True)  # fmt: skip
         self._check(scope)
-        held = _Held()
+        counter = _ByteCounter()
         self._requests += 1
         try:
-            yield await self._all(receive, held)
+            yield await self._all(receive, counter)
         finally:
             self._requests -= 1
-            self._bytes -= held.bytes
+            self._bytes -= counter.bytes
 
     def _check(self, scope: Scope) -> None:
         encoding = header(scope, b"content-encoding")
         if encoding is not None and encoding.lower() != b"identity":
             raise Refusal(415, f"content-encoding: expected none, got {encoding.decode('latin-1')}", closes=True)
-        told = header(scope, b"content-length")
-        if told is not None and int(told) > self._limits.most_bytes:
-            raise self._too_large(int(told))
+        length = header(scope, b"content-length")
+        if length is not None and int(length) > self._limits.most_bytes:
+            raise self._too_large(int(length))
 
-    async def _all(self, receive: Receive, held: _Held) -> bytes:
+    async def _all(self, receive: Receive, counter: _ByteCounter) -> bytes:
         try:
             async with asyncio.timeout(BODY_S):
                 message = await receive()
                 if message["type"] == "http.request" and not message.get("more_body", False):
                     body: bytes = message.get("body", b"")
-                    self._take(held, len(body))
+                    self._take(counter, len(body))
                     return body
-                return await self._parts(message, receive, held)
+                return await self._parts(message, receive, counter)
         except TimeoutError:
-            raise Refusal(408, f"expected the whole body within {BODY_S:g} s, got {held.bytes:,} bytes",
+            raise Refusal(408, f"expected the whole body within {BODY_S:g} s, got {counter.bytes:,} bytes",
                           closes=True) from None  # fmt: skip
 
-    async def _parts(self, message: object, receive: Receive, held: _Held) -> bytes:
+    async def _parts(self, message: object, receive: Receive, counter: _ByteCounter) -> bytes:
         parts: list[bytes] = []
         while True:
             assert isinstance(message, dict)
             if message["type"] == "http.disconnect":
                 raise Gone
-            self._take(held, len(message.get("body", b"")))
+            self._take(counter, len(message.get("body", b"")))
             parts.append(message.get("body", b""))
             if not message.get("more_body", False):
                 return b"".join(parts)
             message = await receive()
 
-    def _take(self, held: _Held, size: int) -> None:
-        held.bytes += size
+    def _take(self, counter: _ByteCounter, size: int) -> None:
+        counter.bytes += size
         self._bytes += size
-        if held.bytes > self._limits.most_bytes:
-            raise self._too_large(held.bytes)
-        if self._bytes > self._limits.held_bytes:
-            raise Refusal(429, f"expected bodies of at most {self._limits.held_bytes:,} bytes at once, got more; send "
+        if counter.bytes > self._limits.most_bytes:
+            raise self._too_large(counter.bytes)
+        if self._bytes > self._limits.total_bytes:
+            raise Refusal(429, f"expected bodies of at most {self._limits.total_bytes:,} bytes at once, got more; send "
                                "fewer at once", later(), closes=True)  # fmt: skip
 
     def _too_large(self, size: int) -> Refusal:
@@ -82,7 +82,7 @@ class Bodies:
                             "serve with --most-bytes", closes=True)  # fmt: skip
 
 
-class _Held:
+class _ByteCounter:
     """The number of bytes that one request has in memory."""
 
     bytes = 0

@@ -11,7 +11,7 @@ from streamtrain.kafka.snapshots import Version
 
 MOST_BYTES = 8 << 20  # of a body; a row of 30 numbers is 500
 MOST_REQUESTS = 512  # answered at once in one process: each is in memory
-HELD_BODIES = 8  # bodies of the largest size that may be in memory at once
+MAX_BODIES = 8  # bodies of the largest size that may be in memory at once
 ANSWER_BYTES = 4  # an answer may be so many times as large as a body
 BODY_S = 10.0  # a body may take so long to come
 HEAD_S = 10.0  # and so long what stands before it, on a new connection as well
@@ -30,9 +30,9 @@ class Limits:
     most_requests: int = MOST_REQUESTS
 
     @property
-    def held_bytes(self) -> int:
+    def total_bytes(self) -> int:
         """Returns the limit for all bodies that are in memory at once, in bytes."""
-        return HELD_BODIES * self.most_bytes
+        return MAX_BODIES * self.most_bytes
 
     @property
     def answer_bytes(self) -> int:
@@ -51,7 +51,7 @@ class ServedJob:
 
     @classmethod
     def of(cls, job: Job, version: Version | None = None) -> ServedJob:
-        network = None if job.network is None else job.network.told()
+        network = None if job.network is None else job.network.to_dict()
         return cls(job.name, job.kafka.bootstrap, job.kafka_consumer(), network, version)
 
 

@@ -139,7 +139,7 @@ class Door:
         """A span of a prediction, in its client's trace."""
         sent = {name: header(scope, name.encode()) for name in ("traceparent", "tracestate")}
         carrier = {name: value.decode("latin-1") for name, value in sent.items() if value is not None}
-        told = {
+        attributes = {
             "http.request.method": scope["method"],
             "http.response.status_code": reply.code,
             "streamtrain.job": job,
@@ -148,7 +148,7 @@ class Door:
             "streamtrain.errors": reply.errors,
         }
         error = f"status {reply.code}" if reply.code >= 500 else ""
-        tracing.request(f"predict {job}".rstrip(), carrier, *ago_ns(seconds), told, error)
+        tracing.request(f"predict {job}".rstrip(), carrier, *ago_ns(seconds), attributes, error)
 
 
 def _named(path: str) -> tuple[str, str, str]:
@@ -166,10 +166,10 @@ def _named(path: str) -> tuple[str, str, str]:
 
 def _json_bytes(scope: Scope) -> int | None:
     """How much of a body is JSON; None: all."""
-    told = header(scope, HEAD_LENGTH)
-    if told is not None and not told.isdigit():
-        raise Refusal(400, f"{HEAD_LENGTH.decode()}: expected a number, got {told.decode('latin-1')}")
-    return None if told is None else int(told)
+    length = header(scope, HEAD_LENGTH)
+    if length is not None and not length.isdigit():
+        raise Refusal(400, f"{HEAD_LENGTH.decode()}: expected a number, got {length.decode('latin-1')}")
+    return None if length is None else int(length)
 
 
 async def _send(reply: Reply, receive: Receive, send: Send) -> None:

@@ -35,22 +35,22 @@ def inferred(scorer: HttpScorer, job: str, body: bytes, json_bytes: int | None) 
         document, behind = _parted(body, json_bytes)
         tensors = read_inputs(document, behind)
         columns = _columns(scorer.served.shape.schema, tensors)
-        wanted = _wanted(document)
+        selection = _select_outputs(document)
         outputs = dict(_outputs(scorer, scorer.outputs(columns)))
     except (TensorError, StreamtrainError) as error:
         raise Refusal(400, str(error)) from None
-    unknown = next((name for name in wanted if name not in outputs), None)
+    unknown = next((name for name in selection if name not in outputs), None)
     if unknown is not None:
         raise Refusal(400, f"outputs: expected one of {', '.join(outputs)}, got {unknown}")
     is_binary = _parameter(document, "binary_data_output") is True
-    made = [write_output(name, outputs[name], wanted.get(name, is_binary)) for name in wanted or outputs]
-    told = {
+    made = [write_output(name, outputs[name], selection.get(name, is_binary)) for name in selection or outputs]
+    response = {
         "model_name": job, "model_version": str(scorer.version), **_id(document),
         "parameters": {"digest": scorer.digest, "run": scorer.served.manifest.run.number,
                        "age_s": round(max(0.0, time.time() - scorer.created_ms / 1000), 3)},
         "outputs": [output for output, _ in made],
     }  # fmt: skip
-    return _reply(as_json(told), [raw for _, raw in made], tensors[0].rows, scorer.version)
+    return _reply(as_json(response), [raw for _, raw in made], tensors[0].rows, scorer.version)
 
 
 def inputs_of(schema: Schema) -> Iterator[dict[str, Any]]:
@@ -140,7 +140,7 @@ def _classes(width: int, classes: list[str], has_values: bool) -> Values:
     return values if values.dtype.kind in "bi" else names  # 64 bits do not hold every whole number
 
 
-def _wanted(document: dict[str, Any]) -> dict[str, bool]:
+def _select_outputs(document: dict[str, Any]) -> dict[str, bool]:
     """The outputs asked for, and whether each is to be binary; none: all are."""
     outputs = document.get("outputs") or []
     if not isinstance(outputs, list) or not all(isinstance(each, dict) and "name" in each for each in outputs):
@@ -162,9 +162,9 @@ def _id(document: dict[str, Any]) -> dict[str, Any]:
     return {"id": document["id"]} if isinstance(document.get("id"), str) else {}
 
 
-def _reply(told: bytes, behind: list[bytes], rows: int, version: int) -> Reply:
+def _reply(json_body: bytes, behind: list[bytes], rows: int, version: int) -> Reply:
     raw = b"".join(behind)
     if not any(behind):
-        return Reply(200, told, rows=rows, version=version)
-    head = ((HEAD_LENGTH, str(len(told)).encode()),)
-    return Reply(200, told + raw, b"application/octet-stream", head, rows=rows, version=version)
+        return Reply(200, json_body, rows=rows, version=version)
+    head = ((HEAD_LENGTH, str(len(json_body)).encode()),)
+    return Reply(200, json_body + raw, b"application/octet-stream", head, rows=rows, version=version)

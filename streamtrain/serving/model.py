@@ -84,7 +84,7 @@ class HttpModel(LiveModel):
 
     def __init__(self, job: ServedJob, answer_bytes: int) -> None:
         self._answer_bytes = answer_bytes
-        network = TorchModule.told_by(job.module) if job.module else None
+        network = TorchModule.from_dict(job.module) if job.module else None
         super().__init__(job.name, job.bootstrap, job.kafka, module=network, version=job.version)
 
     def _scorer_of(self, served: Served) -> HttpScorer:

@@ -60,11 +60,11 @@ class _Pages:
 
     def server(self) -> Any:
         """The server's metadata."""
-        return _told({"name": "streamtrain", "version": __version__, "extensions": EXTENSIONS})
+        return _to_reply({"name": "streamtrain", "version": __version__, "extensions": EXTENSIONS})
 
     def live(self) -> Any:
         """200 as long as the server answers."""
-        return _told({"live": True})
+        return _to_reply({"live": True})
 
     def ready(self) -> Any:
         """200 when every job has a trained snapshot; else 503 with what is waited for."""
@@ -85,7 +85,7 @@ class _Pages:
     def version_ready(self, job: str, version: str) -> Any:
         """200 where this version is the one loaded."""
         found = self._metadata(job, version)
-        return _told({"ready": True}) if found.status_code == 200 else found
+        return _to_reply({"ready": True}) if found.status_code == 200 else found
 
     def _metadata(self, job: str, version: str | None) -> Any:
         model = self._models.get(job)
@@ -93,13 +93,13 @@ class _Pages:
             return _unknown(job, self._models)
         scorer = model.scorer
         if scorer is None:
-            return _told({"error": f"job {job} waits for {model.waits_for}"}, 503)
+            return _to_reply({"error": f"job {job} waits for {model.waits_for}"}, 503)
         if version not in (None, str(scorer.version)):
             text = f"job {job}: expected version {scorer.version}, which is loaded, got {version}"
-            return _told({"error": text}, 404)
+            return _to_reply({"error": text}, 404)
         stays = {} if model.stays_at is None else {"stays_at": model.stays_at}
-        told = {"name": job, "platform": "streamtrain", "versions": [str(scorer.version)]}
-        return _told({**told, **stays, **_signature(scorer)})
+        metadata = {"name": job, "platform": "streamtrain", "versions": [str(scorer.version)]}
+        return _to_reply({**metadata, **stays, **_signature(scorer)})
 
 
 def _signature(scorer: HttpScorer) -> dict[str, Any]:
@@ -111,14 +111,14 @@ def _readiness(models: Mapping[str, HttpModel]) -> Any:
     waits = {job: found for job, model in models.items() if (found := model.waits_for) is not None}
     stays = {job: model.stays_at for job, model in models.items() if model.stays_at is not None}
     more = {"stays_at": stays} if stays else {}
-    return _told({"ready": False, "waits_for": waits, **more}, 503) if waits else _told({"ready": True, **more})
+    return _to_reply({"ready": False, "waits_for": waits, **more}, 503) if waits else _to_reply({"ready": True, **more})
 
 
 def _unknown(job: str, models: Mapping[str, HttpModel]) -> Any:
-    return _told({"error": f"job {job}: expected one that is served: {', '.join(models)}"}, 404)
+    return _to_reply({"error": f"job {job}: expected one that is served: {', '.join(models)}"}, 404)
 
 
-def _told(document: dict[str, Any], code: int = 200) -> Any:
+def _to_reply(document: dict[str, Any], code: int = 200) -> Any:
     return _response(code, as_json(document), "application/json")
 
 

@@ -89,31 +89,31 @@ def _run(config: Config, table: ServingTable, number: int, logging: dict[str, st
     die_with_parent(parent)
     show_as(f"st-{process_name(number)}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's goes to all; the command decides
-    asked = _Asked()
-    signal.signal(signal.SIGTERM, asked.end)
+    shutdown = _Shutdown()
+    signal.signal(signal.SIGTERM, shutdown.end)
     configure_logging(logging["level"], logging["format"], process_name(number))
     if any(job.module for job in config.jobs):
         in_process_of_its_own()
     try:
-        serve(config, table, number, bound(config.host, config.port, shared=True), asked.listens)
+        serve(config, table, number, bound(config.host, config.port, shared=True), shutdown.listens)
     except StreamtrainError as error:
         log.error(str(error))
         raise SystemExit(error.exit_code) from None
 
 
-class _Asked:
+class _Shutdown:
     """To end, before there is a server or after."""
 
     def __init__(self) -> None:
         self._server: Any = None
-        self._is_asked = False
+        self._is_requested = False
 
     def end(self, *_: Any) -> None:
-        self._is_asked = True
+        self._is_requested = True
         if self._server is not None:
             self._server.should_exit = True
 
     def listens(self, server: Any) -> None:
         self._server = server
-        server.should_exit |= self._is_asked
+        server.should_exit |= self._is_requested
 

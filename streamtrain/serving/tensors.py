@@ -73,18 +73,18 @@ def datatype_of(values: NDArray[Any] | list[str]) -> str:
 
 def write_output(name: str, values: NDArray[Any] | list[str], binary: bool) -> tuple[dict[str, Any], bytes]:
     """An output as it stands in JSON, and its bytes behind that, where it is binary."""
-    told: dict[str, Any] = {
+    output: dict[str, Any] = {
         "name": name, "datatype": datatype_of(values),
         "shape": [len(values)] if isinstance(values, list) else list(values.shape),
     }  # fmt: skip
     if not binary:
-        return {**told, "data": values if isinstance(values, list) else values.ravel().tolist()}, b""
+        return {**output, "data": values if isinstance(values, list) else values.ravel().tolist()}, b""
     if isinstance(values, list):
         texts = [text.encode() for text in values]
         raw = b"".join(len(text).to_bytes(_LENGTH, "little") + text for text in texts)
     else:
         raw = values.astype(DTYPES[datatype_of(values)]).tobytes()
-    return {**told, "parameters": {"binary_data_size": len(raw)}}, raw
+    return {**output, "parameters": {"binary_data_size": len(raw)}}, raw
 
 
 def _shape(given: Mapping[str, Any], where: str) -> list[int]:
@@ -127,8 +127,8 @@ def _of_bytes(raw: memoryview, datatype: str, shape: Sequence[int], where: str) 
         return _in_rows(_texts(raw, count, where), shape)
     dtype = np.dtype(DTYPES[datatype])
     if len(raw) != count * dtype.itemsize:
-        wanted = f"{count * dtype.itemsize:,} bytes for {datatype} of the shape {list(shape)}"
-        raise TensorError(f"{where}: expected {wanted}, got {len(raw):,}")
+        expected = f"{count * dtype.itemsize:,} bytes for {datatype} of the shape {list(shape)}"
+        raise TensorError(f"{where}: expected {expected}, got {len(raw):,}")
     return _in_rows(np.frombuffer(raw, dtype).copy(), shape)  # aligned, as a part of a body need not be
 
 

@@ -39,12 +39,12 @@ class Devices(Collector):
             found = devices(self._library)
         labels = ("job", "device")
         used = GaugeMetricFamily("streamtrain_gpu_utilization", "share of the time a GPU was busy", labels=labels)
-        held = GaugeMetricFamily("streamtrain_gpu_memory_used_bytes", "memory of a GPU in use, by all", labels=labels)
+        in_use = GaugeMetricFamily("streamtrain_gpu_memory_used_bytes", "memory of a GPU in use, by all", labels=labels)
         whole = GaugeMetricFamily("streamtrain_gpu_memory_bytes", "memory of a GPU", labels=labels)
         for device in found:
-            for family, value in ((used, device.used), (held, device.memory_used), (whole, device.memory)):
+            for family, value in ((used, device.used), (in_use, device.memory_used), (whole, device.memory)):
                 family.add_metric((self._job, device.name), value)
-        yield from (used, held, whole)
+        yield from (used, in_use, whole)
 
 
 @cache
@@ -73,6 +73,6 @@ def devices(library: str = LIBRARY) -> list[Device]:
             or nvml.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(percent))
         )
         if not failed:
-            told = f"{at} {name.value.decode(errors='replace')}"
-            found.append(Device(told, percent[0] / 100, memory[2], memory[0]))
+            label = f"{at} {name.value.decode(errors='replace')}"
+            found.append(Device(label, percent[0] / 100, memory[2], memory[0]))
     return found

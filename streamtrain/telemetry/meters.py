@@ -32,8 +32,8 @@ class Meters:
         self.registry.register(Processes(job, process))
         self.registry.register(Devices(job))
         self._lag = Gauge("streamtrain_lag_offsets", lag, ("job", "partition"), registry=self.registry)
-        told = "version of streamtrain, and a trainer's run"
-        self._info = Info("streamtrain", told, ("job",), registry=self.registry)
+        description = "version of streamtrain, and a trainer's run"
+        self._info = Info("streamtrain", description, ("job",), registry=self.registry)
         self.tell(version=__version__)
         self.works = False  # by the process's own account
         self.kafka_answers = True

@@ -132,11 +132,11 @@ class _Figures(Collector):
                     responses.add_metric((job, str(code)), count)
             took.add_metric((job,), _buckets(sums[_FIRST_BUCKET:]), sums[_SECONDS])
             if job != NO_JOB:
-                told = [row for row in rows if row[_READY]]
-                version.add_metric((job,), min((row[_VERSION] for row in told), default=0.0))
-                ready.add_metric((job,), float(len(told) == self._table.processes))
-                if told:
-                    age.add_metric((job,), max(0.0, time.time() - min(row[_MADE_S] for row in told)))
+                ready_rows = [row for row in rows if row[_READY]]
+                version.add_metric((job,), min((row[_VERSION] for row in ready_rows), default=0.0))
+                ready.add_metric((job,), float(len(ready_rows) == self._table.processes))
+                if ready_rows:
+                    age.add_metric((job,), max(0.0, time.time() - min(row[_MADE_S] for row in ready_rows)))
         listening = GaugeMetricFamily("streamtrain_serving_processes", "processes that listen")
         listening.add_metric((), self._table.listening())
         about = GaugeMetricFamily("streamtrain_info", "version of streamtrain", labels=("version",))

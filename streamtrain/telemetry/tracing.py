@@ -28,7 +28,7 @@ Attributes = Mapping[str, str | int | float | bool]
 Carrier = Mapping[str, str]  # traceparent, tracestate
 
 
-def wanted(environment: Mapping[str, str]) -> str:
+def find_exporter(environment: Mapping[str, str]) -> str:
     """The exporter that OTEL_* names, where spans are asked for; else nothing.
 
     Unlike the SDK's own default, an environment that says nothing wants nothing.
@@ -47,7 +47,7 @@ def wanted(environment: Mapping[str, str]) -> str:
 
 
 def opened(exporter: str) -> Tracing | None:
-    """Returns the tracing for the exporter that `wanted` gave; None for no exporter.
+    """Returns the tracing for the exporter that `find_exporter` gave; None for no exporter.
 
     Raises UserMistake if the exporter is not installed.
     """
@@ -89,8 +89,8 @@ class Tracing:
         """Records a span of the work within the block; it includes an exception that leaves the block."""
         from opentelemetry.trace import SpanKind
 
-        told = {"messaging.system": "kafka", "messaging.operation.type": "send", **attributes}
-        with self._tracer.start_as_current_span(f"publish {job}", kind=SpanKind.PRODUCER, attributes=told):
+        all_attributes = {"messaging.system": "kafka", "messaging.operation.type": "send", **attributes}
+        with self._tracer.start_as_current_span(f"publish {job}", kind=SpanKind.PRODUCER, attributes=all_attributes):
             yield
 
     def request(

@@ -44,11 +44,11 @@ def application(cluster: Cluster, hosts: tuple[str, ...], token: str = "", prefi
 
 
 def _show(ui: Any, page: ModuleType, cluster: Cluster, prefix: str) -> None:
-    asked = ui.context.client.request.query_params
-    jobs = tuple(dict.fromkeys(asked.getlist("job")))[:MOST_TOGETHER]
-    x = asked.get("x", "")
+    query = ui.context.client.request.query_params
+    jobs = tuple(dict.fromkeys(query.getlist("job")))[:MOST_TOGETHER]
+    x = query.get("x", "")
     x = x if x in (drawing.BY_TIME, drawing.BY_ROWS) else drawing.BY_TIME
-    shown = Shown(cluster, jobs, x, prefix, {name: value for name, value in asked.items() if name not in ("job", "x")})
+    shown = Shown(cluster, jobs, x, prefix, {name: value for name, value in query.items() if name not in ("job", "x")})
     ui.add_head_html(f'<link rel="stylesheet" href="{prefix}/assets/style.css">')
     ui.html(_head(page, shown), sanitize=False).classes("st-top")
     with ui.element("main").classes("st-main"):
@@ -56,9 +56,9 @@ def _show(ui: Any, page: ModuleType, cluster: Cluster, prefix: str) -> None:
 
 
 def _head(page: ModuleType, shown: Shown) -> str:
-    asked = [("job", job) for job in shown.jobs]
+    pairs = [("job", job) for job in shown.jobs]
     links = [
-        html.link(each.TITLE, f"{shown.prefix}{each.ROUTE}", asked if each.ROUTE != "/" else [], current=each is page)
+        html.link(each.TITLE, f"{shown.prefix}{each.ROUTE}", pairs if each.ROUTE != "/" else [], current=each is page)
         for each in pages.in_order() if each.ROUTE == "/" or shown.jobs
     ]  # fmt: skip
     return html.joined([html.tag("strong", "streamtrain"), html.tag("nav", html.joined(links), aria_label="pages")])

@@ -56,14 +56,14 @@ def select(name: str, label: str, choices: Sequence[tuple[str, str]], chosen: st
 def snapshots(shown: Shown, following: Following, route: str, labels: Mapping[str, str]) -> html.Html:
     """A form with a choice among the snapshots that are kept for each of the `labels`: the first is the newest where
     none is named, the others none. Empty while no snapshot is known."""
-    held = versions(following)
-    if not held:
+    choices = versions(following)
+    if not choices:
         return html.Html("")
     fields = []
     for at, (name, label) in enumerate(labels.items()):
-        chosen = shown.asked.get(name, "")
-        others = [] if not chosen or chosen in dict(held) else [(chosen, f"version {chosen}")]
-        fields.append(select(name, label, [("", _NONE if at else _NEWEST), *others, *held], chosen))
+        chosen = shown.query.get(name, "")
+        others = [] if not chosen or chosen in dict(choices) else [(chosen, f"version {chosen}")]
+        fields.append(select(name, label, [("", _NONE if at else _NEWEST), *others, *choices], chosen))
     return form(shown, route, fields, {}, "Show")
 
 

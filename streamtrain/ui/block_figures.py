@@ -71,8 +71,8 @@ def _rows(array: Array) -> Array:
         return array
     width = array.size // len(array)
     flat = array if width <= MOST_ELEMENTS else array.reshape(-1)
-    wanted = max(1, MOST_ELEMENTS // max(1, flat.size // len(flat)))
-    return flat[:: -(-len(flat) // wanted)]
+    row_count = max(1, MOST_ELEMENTS // max(1, flat.size // len(flat)))
+    return flat[:: -(-len(flat) // row_count)]
 
 
 def figures(shapes: Mapping[str, tuple[int, ...]], parameters: Arrays, optimizer: Arrays) -> dict[str, BlockFigures]:

@@ -18,16 +18,16 @@ def cards(ui: Any, shown: Shown, sources: Collection[str]) -> dict[str, str]:
 def _card(ui: Any, shown: Shown, name: str, chart: charts.Chart) -> str:
     """A chart without points, and beside it the words for those who do not see it."""
     with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
-        asked = [("job", job) for job in shown.jobs]
-        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1], name=f"CSV of {chart.title}")
+        pairs = [("job", job) for job in shown.jobs]
+        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", pairs[:1], name=f"CSV of {chart.title}")
         head(ui, chart.title, chart.help, csv)
         element = ui.echart({"series": []}).classes("st-chart")
     return f"c{element.id}"
 
 
-def head(ui: Any, title: str, told: str = "", csv: str = "") -> None:
+def head(ui: Any, title: str, tooltip: str = "", csv: str = "") -> None:
     """Adds the head of a card: the title of its plot, its last figures, and downloads of points and picture."""
-    called = html.tag("h2", title, title=told)
+    called = html.tag("h2", title, title=tooltip)
     png = html.tag("button", "PNG", type="button", class_="st-png", aria_label=f"PNG of {title}")
     taken = html.tag("span", html.joined([csv, png]), class_="st-taken")
     shown = html.joined([called, html.tag("span", "", class_="st-last"), taken])
@@ -43,8 +43,8 @@ def drawn_by_script(
         "jobs": list(jobs), "x": "time" if page else shown.x, "of": page, "prefix": shown.prefix, "elements": elements,
         "units": {name: chart.unit for name, chart in every if name in elements},
     }  # fmt: skip
-    told = json.dumps(settings).replace("<", "\\u003c")
+    settings_json = json.dumps(settings).replace("<", "\\u003c")
     ui.add_body_html(
-        f'<script type="application/json" id="st-settings">{told}</script>'
+        f'<script type="application/json" id="st-settings">{settings_json}</script>'
         f'<script type="module" src="{shown.prefix}/assets/charts.js"></script>'
     )

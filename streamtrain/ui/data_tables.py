@@ -26,7 +26,7 @@ _WIDTH = 16  # bytes of a line
 def columns(sample: Sample) -> html.Html:
     """Returns a table of every column, then a table of the most frequent texts."""
     first, last = sample.first, sample.last
-    parts = [html.tag("p", each) for each in _told(sample)]
+    parts = [html.tag("p", each) for each in _describe_sample(sample)]
     rows = [_column(name, first, last) for name in last.columns]
     parts.append(html.table(_HEAD, rows, "Columns as records give them, in the oldest rows and in the newest"))
     values = [row for name in last.values for row in _values(name, first, last)]
@@ -38,7 +38,7 @@ def columns(sample: Sample) -> html.Html:
     return html.joined(parts)
 
 
-def _told(sample: Sample) -> Iterator[str]:
+def _describe_sample(sample: Sample) -> Iterator[str]:
     where = "half and half, all that it keeps" if sample.halved else "at both ends of what it keeps"
     at = time.strftime("%H:%M:%S", time.localtime(sample.at_s))
     spans = " and ".join(

@@ -74,10 +74,10 @@ def as_csv(following: Following, chart: Chart) -> str:
     """All points of a chart, one a line: time, rows, and a column for each line that has a value."""
     points = series_of(following, chart).after(-1)
     lines = chart.lines({name for point in points for name in point.figures})
-    told = [",".join(["time_ms", "rows", *(line.figure for line in lines)])]
+    rows = [",".join(["time_ms", "rows", *(line.figure for line in lines)])]
     for point in points:
         values = [point.figures.get(line.figure) for line in lines]
         if any(value is not None for value in values):
             shown = ["" if value is None else repr(value) for value in values]
-            told.append(",".join([str(point.at_ms), str(point.rows), *shown]))
-    return "\n".join([*told, ""])
+            rows.append(",".join([str(point.at_ms), str(point.rows), *shown]))
+    return "\n".join([*rows, ""])

@@ -55,9 +55,9 @@ class Snapshots:
             return self._changes.get((before, after), {})
 
     def add(
-        self, found: Examined, values: Arrays, wanted: Collection[int] = (), held: Collection[int] = ()
+        self, found: Examined, values: Arrays, keep_values: Collection[int] = (), keep_figures: Collection[int] = ()
     ) -> None:
-        """`wanted`: versions whose values stay; `held`: less than can be kept, whose figures stay."""
+        """`keep_values`: versions whose values stay; `keep_figures`: less than can be kept, whose figures stay."""
         with self._lock:
             known = self._examined.get(found.version)
             if known is not None and known.digest != found.digest:  # a job of that name begun anew
@@ -68,9 +68,9 @@ class Snapshots:
             at = in_order.index(found.version)
             for before, after in pairwise(in_order[max(0, at - 1) : at + 2]):
                 self._compare(before, after)
-            staying = {found.version, *wanted}
+            staying = {found.version, *keep_values}
             surplus = max(0, len(in_order) - self._most)
-            self._drop([version for version in in_order if version not in {*staying, *held}][:surplus], staying)
+            self._drop([version for version in in_order if version not in {*staying, *keep_figures}][:surplus], staying)
 
     def _drop(self, versions: list[int], staying: Collection[int]) -> None:
         for version in versions:

@@ -23,14 +23,14 @@ from streamtrain.ui.following import Following
 log = logging.getLogger("streamtrain.ui")
 
 LOOK_S = 0.5
-MOST_HELD = MOST_VERSIONS // 2  # the newest of those that the topic has are looked into
+MAX_NEWEST = MOST_VERSIONS // 2  # the newest of those that the topic has are looked into
 LARGEST_BYTES = 2**30  # a snapshot above it is not fetched for a picture
 _REST_S = 10.0  # at most, between two: as long as the first took
 _WATCHED_FOR_S = 30.0
 
 
 @dataclass(frozen=True)
-class Held:
+class TopicEntry:
     """A snapshot that the topic has now."""
 
     version: int
@@ -45,11 +45,11 @@ class Examining:
 
     def __init__(self, following: Following) -> None:
         self.error = ""
-        self.held: tuple[Held, ...] = ()  # newest first
+        self.entries: tuple[TopicEntry, ...] = ()  # newest first
         self._following = following
         self.snapshots = Snapshots()
         self._refused: dict[bytes, str] = {}
-        self._wanted: tuple[int, ...] = ()
+        self._priority: tuple[int, ...] = ()
         self._watched_at_s = -_WATCHED_FOR_S
         self._closing, self._woken = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"ui-examining-{following.name}", daemon=True)
@@ -60,12 +60,12 @@ class Examining:
         self._woken.set()
         self._thread.join(10)
 
-    def watched(self, *wanted: int) -> None:
+    def watched(self, *priority: int) -> None:
         """Somebody is looking, at these versions first."""
         slept = time.monotonic() - self._watched_at_s > _WATCHED_FOR_S
         self._watched_at_s = time.monotonic()
-        if slept or wanted != self._wanted:
-            self._wanted = wanted
+        if slept or priority != self._priority:
+            self._priority = priority
             self._woken.set()
 
     @property
@@ -75,7 +75,7 @@ class Examining:
 
     def refusal(self, version: int) -> str:
         """Why there is nothing to show of a version that the topic has; "" where there is, or will be."""
-        return next((self._refused.get(each.digest, "") for each in self.held if each.version == version), "")
+        return next((self._refused.get(each.digest, "") for each in self.entries if each.version == version), "")
 
     @property
     def left(self) -> int:
@@ -112,46 +112,53 @@ class Examining:
     def _look(self, topic: SnapshotTopic) -> None:
         newest = topic.newest_manifest()
         if newest is None:
-            self.held = ()
+            self.entries = ()
             return
         own = newest.manifest
-        found = [Held(own.version, newest.digest, own.archived, own.created_ms, own.chunk_count)]
+        found = [TopicEntry(own.version, newest.digest, own.archived, own.created_ms, own.chunk_count)]
         found += [
-            Held(kept.version, kept.digest, kept.archived, kept.created_ms, kept.model_chunks + kept.trainer_chunks)
+            TopicEntry(
+                kept.version, kept.digest, kept.archived, kept.created_ms, kept.model_chunks + kept.trainer_chunks
+            )
             for kept in own.kept
         ]
-        self.held = tuple(sorted(found, key=lambda held: -held.version))
-        digests = {held.digest for held in found}
+        self.entries = tuple(sorted(found, key=lambda entry: -entry.version))
+        digests = {entry.digest for entry in found}
         self._refused = {digest: why for digest, why in self._refused.items() if digest in digests}
 
-    def _waiting(self) -> list[Held]:
+    def _waiting(self) -> list[TopicEntry]:
         """Returns the snapshots still to examine: first the wanted ones, then from the newest down."""
-        wanted = self._wanted
+        priority = self._priority
 
-        def is_known(held: Held) -> bool:
-            found = self.snapshots.of(held.version)
-            if held.digest in self._refused or found is None or found.digest != held.digest:
-                return held.digest in self._refused
-            return held.version not in wanted or self.snapshots.has_values(held.version)
+        def is_known(entry: TopicEntry) -> bool:
+            found = self.snapshots.of(entry.version)
+            if entry.digest in self._refused or found is None or found.digest != entry.digest:
+                return entry.digest in self._refused
+            return entry.version not in priority or self.snapshots.has_values(entry.version)
 
-        looked_at = [*self.held[:MOST_HELD], *(held for held in self.held[MOST_HELD:] if held.version in wanted)]
-        left = [held for held in looked_at if not is_known(held)]
-        return sorted(left, key=lambda held: held.version not in wanted)
+        looked_at = [
+            *self.entries[:MAX_NEWEST],
+            *(entry for entry in self.entries[MAX_NEWEST:] if entry.version in priority),
+        ]
+        left = [entry for entry in looked_at if not is_known(entry)]
+        return sorted(left, key=lambda entry: entry.version not in priority)
 
-    def _examine(self, topic: SnapshotTopic, held: Held) -> None:
+    def _examine(self, topic: SnapshotTopic, entry: TopicEntry) -> None:
         try:
-            self._take(topic, held)
+            self._take(topic, entry)
         except KafkaUnreachable:
             raise
         except (SnapshotError, UserMistake) as error:  # another may have taken its place since
-            log.info("version %d of %s cannot be shown: %s", held.version, self._following.name, error)
-            self._refused[held.digest] = str(error)
+            log.info("version %d of %s cannot be shown: %s", entry.version, self._following.name, error)
+            self._refused[entry.digest] = str(error)
 
-    def _take(self, topic: SnapshotTopic, held: Held) -> None:
-        size = held.chunks * CHUNK_BYTES
+    def _take(self, topic: SnapshotTopic, entry: TopicEntry) -> None:
+        size = entry.chunks * CHUNK_BYTES
         if size > LARGEST_BYTES:
-            raise SnapshotError(f"version {held.version}: expected at most {LARGEST_BYTES:,} bytes, got about {size:,}")
-        stored = topic.version(held.version)
+            raise SnapshotError(
+                f"version {entry.version}: expected at most {LARGEST_BYTES:,} bytes, got about {size:,}"
+            )
+        stored = topic.version(entry.version)
         parameters = {name: each for name, each in payload.decode(stored.model).items() if each.dtype == np.float32}
         trainer = payload.decode(stored.trainer) if stored.trainer is not None else {}
         steps = trainer.pop(STEPS, None)
@@ -159,7 +166,7 @@ class Examining:
         shapes = {name: each.shape for name, each in parameters.items()}
         values = sampled(parameters)
         found = Examined(
-            held.version, stored.digest, stored.manifest.lineage, stored.manifest.created_ms,
+            entry.version, stored.digest, stored.manifest.lineage, stored.manifest.created_ms,
             0 if steps is None else int(steps.max(initial=0)), figures(shapes, values, sampled(kept)),
         )  # fmt: skip
-        self.snapshots.add(found, values, self._wanted, [each.version for each in self.held[:MOST_HELD]])
+        self.snapshots.add(found, values, self._priority, [each.version for each in self.entries[:MAX_NEWEST]])

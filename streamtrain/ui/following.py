@@ -93,7 +93,7 @@ class Following:
         return self._thread is not None
 
     @property
-    def is_told(self) -> bool:
+    def is_known(self) -> bool:
         """Returns True if the job is known, from its file or a snapshot."""
         return self._job is not None or self.manifest is not None
 
@@ -155,7 +155,7 @@ class Following:
         return self.is_watched
 
     @property
-    def wanted(self) -> list[str]:
+    def end_topics(self) -> list[str]:
         """The topics whose ends look() takes."""
         return [f"{self.name}.snapshots"] if self._glance is None else list(self._glance.topics.values())
 
@@ -169,7 +169,9 @@ class Following:
             return False
         job, there = self._job, ends.get(f"{self.name}.snapshots")
         if job is None and there is not None and any(there.ends):
-            job = self._told(SnapshotTopic(self.name, reading.bootstrap, reading.settings, clients=reading.consumer))
+            job = self._read_job(
+                SnapshotTopic(self.name, reading.bootstrap, reading.settings, clients=reading.consumer)
+            )
         if job is not None:
             topics = {key: str(job.topic(key).name) for key in TOPICS}
             self._glance = Glance(self.name, topics, reading)
@@ -178,7 +180,7 @@ class Following:
         self.ready.set()
         return False
 
-    def _told(self, snapshots: SnapshotTopic) -> Job | None:
+    def _read_job(self, snapshots: SnapshotTopic) -> Job | None:
         """Returns the job as its newest snapshot has it; None where there is none yet."""
         newest = snapshots.newest_manifest()
         return None if newest is None else Job.from_effective(newest.manifest.job_settings, self.kafka)
@@ -191,7 +193,7 @@ class Following:
                 job = self._job
                 if job is None:
                     with self.snapshots as snapshots:
-                        job = self._told(snapshots)
+                        job = self._read_job(snapshots)
                 if job is not None:
                     self._look_at(job)
                     continue
@@ -205,7 +207,7 @@ class Following:
     def _goes_on(self) -> bool:
         """Returns False when nobody looks any more: the detail is let go, and the next visitor gets another thread."""
         with self._lock:
-            if self._is_wanted():
+            if self._is_active():
                 return True
             self.publications.clear()
             self.looks.keep(_ASIDE_POINTS)
@@ -214,7 +216,7 @@ class Following:
             self._thread = None
             return False
 
-    def _is_wanted(self) -> bool:
+    def _is_active(self) -> bool:
         return not self._closing.is_set() and time.monotonic() - self._watched_at_s < LET_GO_S
 
     def _wait(self) -> None:
@@ -226,7 +228,7 @@ class Following:
         settings = {**job.kafka_consumer(), "bootstrap.servers": job.kafka.bootstrap}
         with JobStanding(job, _LOGS) as standing:
             delays, marked = Delays(job, standing.admin), None
-            while self._is_wanted():
+            while self._is_active():
                 found = standing.look()
                 if standing.new_logs and not self._versions:
                     rounds = str(job.topic("rounds").name)

@@ -44,7 +44,7 @@ class Guard:
         why = self.refusal(headers, scope.get("query_string", b"").decode("latin-1"))
         if why:
             await _refuse(scope, send, why)
-        elif self._token and scope["type"] == "http" and _asked_tokens(scope["query_string"].decode("latin-1")):
+        elif self._token and scope["type"] == "http" and _parse_tokens(scope["query_string"].decode("latin-1")):
             await _hand_over(scope, send, self._token)
         else:
             await self._app(scope, receive, _with(_HEADERS, send))
@@ -59,13 +59,13 @@ class Guard:
 
     def _knows(self, headers: Mapping[str, str], query: str) -> bool:
         given = [
-            headers.get("authorization", "").removeprefix("Bearer "), *_asked_tokens(query),
+            headers.get("authorization", "").removeprefix("Bearer "), *_parse_tokens(query),
             _cookie(headers.get("cookie", "")),
         ]  # fmt: skip
         return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in given)
 
 
-def _asked_tokens(query: str) -> list[str]:
+def _parse_tokens(query: str) -> list[str]:
     """A + of one stays what it is."""
     return [unquote(part.removeprefix("token=")) for part in query.split("&") if part.startswith("token=")]
 
@@ -80,8 +80,8 @@ def _cookie(header: str) -> str:
 
 async def _hand_over(scope: Scope, send: Any, token: str) -> None:
     """Gives the browser the token as a cookie, and the same page's address without it: none stays in its history."""
-    asked = scope["query_string"].decode("latin-1").split("&")
-    left = "&".join(part for part in asked if not part.startswith("token="))
+    pairs = scope["query_string"].decode("latin-1").split("&")
+    left = "&".join(part for part in pairs if not part.startswith("token="))
     place = "./" + quote(scope["path"].rpartition("/")[2]) + (f"?{left}" if left else "")  # also under a proxy's path
     cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
     headers = [(b"location", place.encode("latin-1")), (b"set-cookie", cookie.encode("latin-1")), *_HEADERS]

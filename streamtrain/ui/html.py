@@ -63,10 +63,10 @@ def state(name: str) -> Html:
 
 def link(text: object, path: str, pairs: Sequence[tuple[str, str]] = (), current: bool = False, name: str = "") -> Html:
     """`name`: for who hears it, where others have the same text."""
-    asked = f"?{urlencode(pairs)}" if pairs else ""
+    query = f"?{urlencode(pairs)}" if pairs else ""
     more = {"aria_current": "page"} if current else {}
     more |= {"aria_label": name} if name else {}
-    return tag("a", text, href=f"{path}{asked}", **more)
+    return tag("a", text, href=f"{path}{query}", **more)
 
 
 def sparkline(values: Sequence[float], beside: float | None, label: str, width: int = 120, height: int = 28) -> Html:

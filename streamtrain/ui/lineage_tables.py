@@ -24,9 +24,14 @@ def when(at_ms: int) -> str:
 def facts(traced: Traced) -> html.Html:
     """Returns a table of facts about the snapshot."""
     manifest = traced.located.manifest if traced.located is not None else None
-    told = _of_manifest(manifest) if manifest is not None else _of_log(traced.log)
+    details = _of_manifest(manifest) if manifest is not None else _of_log(traced.log)
     digest = "" if traced.digest is None else traced.digest.hex()
-    rows = [("version", str(traced.version)), ("digest", html.tag("code", digest or "not known")), *told, *_run(traced)]
+    rows = [
+        ("version", str(traced.version)),
+        ("digest", html.tag("code", digest or "not known")),
+        *details,
+        *_run(traced),
+    ]
     return html.table(("", ""), [(name, html.tag("span", value)) for name, value in rows], f"Version {traced.version}")
 
 
@@ -64,12 +69,12 @@ def _run(traced: Traced) -> Iterator[tuple[str, object]]:
     if run is None:
         return
     entry, end = traced.control.runs.get(run.number), traced.control.ends.get(run.number)
-    told = f"{run.number}"
+    text = f"{run.number}"
     if entry is not None and entry.run == run:
-        told += f" on {entry.host}, process {entry.process}, began {when(entry.started_ms)}"
+        text += f" on {entry.host}, process {entry.process}, began {when(entry.started_ms)}"
     if end is not None and end.run == run:
-        told += f"; ended {when(end.ended_ms)} with exit code {end.exit_code}: {end.reason}"
-    yield "run", f"number {told}"
+        text += f"; ended {when(end.ended_ms)} with exit code {end.exit_code}: {end.reason}"
+    yield "run", f"number {text}"
 
 
 def added(log: RoundLog) -> html.Html:

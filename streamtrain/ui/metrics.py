@@ -14,7 +14,7 @@ from streamtrain.errors import CheckFailed
 CPU_S = "streamtrain_process_cpu_seconds_total"
 PSS_BYTES = "streamtrain_process_pss_bytes"
 GPU_USED = "streamtrain_gpu_utilization"
-GPU_HELD_BYTES = "streamtrain_gpu_memory_used_bytes"
+GPU_MEMORY_USED_BYTES = "streamtrain_gpu_memory_used_bytes"
 GPU_BYTES = "streamtrain_gpu_memory_bytes"
 RING_USED, RING = "streamtrain_ring_slots_used", "streamtrain_ring_slots"
 TRANSACTIONS_S, TRANSACTIONS = "streamtrain_transaction_seconds_sum", "streamtrain_transaction_seconds_count"
@@ -23,7 +23,7 @@ ROWS_PER_S = "streamtrain_rows_per_second"
 READY, VERSION, LAG = "streamtrain_ready", "streamtrain_snapshot_version", "streamtrain_lag_offsets"
 REQUESTS, SERVING = "streamtrain_requests_total", "streamtrain_serving_processes"
 NAMES = {
-    CPU_S: "process", PSS_BYTES: "process", GPU_USED: "device", GPU_HELD_BYTES: "device", GPU_BYTES: "device",
+    CPU_S: "process", PSS_BYTES: "process", GPU_USED: "device", GPU_MEMORY_USED_BYTES: "device", GPU_BYTES: "device",
     RING_USED: "", RING: "", TRANSACTIONS_S: "", TRANSACTIONS: "", ROUND_S: "", ROWS_PER_S: "", READY: "", VERSION: "",
     LAG: "partition", REQUESTS: "", SERVING: "",
 }  # fmt: skip
@@ -33,10 +33,10 @@ MOST_VALUES = 256  # of one name
 
 def read(text: str) -> Mapping[str, Values]:
     """By job. Raises CheckFailed where it is none of Prometheus' text, or tells of no job."""
-    wanted = "\n".join(line for line in text.splitlines() if line.startswith(tuple(NAMES)))
+    relevant = "\n".join(line for line in text.splitlines() if line.startswith(tuple(NAMES)))
     found: dict[str, dict[str, dict[str, float]]] = {"": {}}
     try:
-        samples = [each for family in text_string_to_metric_families(f"{wanted}\n") for each in family.samples]
+        samples = [each for family in text_string_to_metric_families(f"{relevant}\n") for each in family.samples]
     except (ValueError, KeyError, IndexError) as error:
         raise CheckFailed(f"expected metrics as Prometheus reads them, got {str(error)[:80]}") from None
     for name, labels, value, *_ in samples:

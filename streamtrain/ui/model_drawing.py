@@ -98,8 +98,8 @@ def as_csv(snapshots: Snapshots, chart: str, first: int) -> str:
     names, known = block_names(chosen(snapshots, None), first), snapshots.all
     lines = _over_versions(snapshots, known, names, chart)
     columns = [dict(map(tuple, line["points"])) for line in lines]
-    told = [",".join(["version", "time_ms", *names])]
+    rows = [",".join(["version", "time_ms", *names])]
     for each in known:
         values = ["" if (value := column.get(each.version)) is None else repr(value) for column in columns]
-        told.append(",".join([str(each.version), str(each.created_ms), *values]))
-    return "\n".join([*told, ""])
+        rows.append(",".join([str(each.version), str(each.created_ms), *values]))
+    return "\n".join([*rows, ""])

@@ -46,8 +46,8 @@ def _row(figures: BlockFigures, change: Change | None) -> list[object]:
     numbers = (figures.magnitude, figures.deviation, figures.least, figures.largest)
     ratio = telling.NONE if change is None else f"{_log10(change.least)} to {_log10(change.most)}"
     kept = ", ".join(f"{name} {value:.3g}" for name, value in figures.optimizer.items())
-    told = [figures.name, shape, f"{about}{figures.norm:.4g}", *(f"{each:.4g}" for each in numbers)]
-    return [*told, ratio, kept or telling.NONE]
+    cells = [figures.name, shape, f"{about}{figures.norm:.4g}", *(f"{each:.4g}" for each in numbers)]
+    return [*cells, ratio, kept or telling.NONE]
 
 
 def _table_row(figures: BlockFigures, change: Change | None) -> list[object]:

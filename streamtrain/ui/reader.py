@@ -56,5 +56,5 @@ class Reader(Reading):
             return None
 
     def _ends_of(self, jobs: Sequence[Following], names: Set[str]) -> Ends:
-        wanted = {name for job in jobs for name in job.wanted} & names
-        return self.admin.ends(sorted(wanted)) if wanted else {}
+        topics = {name for job in jobs for name in job.end_topics} & names
+        return self.admin.ends(sorted(topics)) if topics else {}

@@ -35,7 +35,7 @@ from streamtrain.ui.following import Following
 ROWS = 10_000  # at each end
 NAMED_ROWS = 2_000  # of these, whose texts are counted by name
 LETTERS = 50  # of a partition
-TOLD = 5  # values of a column
+MAX_VALUES = 5  # values of a column
 MODEL_BYTES = 256 * 2**20  # of a snapshot that is fetched for the moments of its columns
 _STANDARDIZED = "standardize.numbers"
 Span = tuple[int, int]  # of offsets
@@ -86,7 +86,7 @@ class Sampling:
 
     def __init__(self, following: Following) -> None:
         self._following = following
-        self._asked: dict[str, Future[Any]] = {}
+        self._futures: dict[str, Future[Any]] = {}
 
     def close(self) -> None:
         """Leaves running reads behind; it does not wait for them."""
@@ -103,12 +103,12 @@ class Sampling:
 
     def renew(self) -> None:
         """Forgets finished reads, so that the next request reads again."""
-        self._asked = {name: found for name, found in self._asked.items() if not found.done()}
+        self._futures = {name: found for name, found in self._futures.items() if not found.done()}
 
     def _ask(self, name: str, call: Callable[[], T]) -> Future[T]:
-        if name not in self._asked:
-            self._asked[name] = in_background(call, name=f"ui-data-{self._following.name}")
-        return self._asked[name]
+        if name not in self._futures:
+            self._futures[name] = in_background(call, name=f"ui-data-{self._following.name}")
+        return self._futures[name]
 
     def _job(self) -> Job:
         job = self._following.job
@@ -143,11 +143,11 @@ def sampled(job: Job, following: Following) -> Sample:
 def _ends(job: Job, consumer: KafkaConsumer, topic: str, spans: Sequence[Span]) -> tuple[list[list[Span]], bool]:
     """Offsets by partition of the oldest and of the newest records; whether that is all there is, in halves."""
     first, last, halved = [], [], False
-    held = [span for span in spans if span[0] < span[1]]
+    nonempty = [span for span in spans if span[0] < span[1]]
     for number, (low, end) in enumerate(spans):
         message = next(read(consumer, topic, number, low, end, 1), None) if low < end else None
         in_record = 1 if message is None else max(1, len(_rows(job, job_format(job), message)))
-        records = max(1, ROWS // max(1, len(held)) // in_record)
+        records = max(1, ROWS // max(1, len(nonempty)) // in_record)
         if end - low < 2 * records:
             halved, records = True, (end - low + 1) // 2
         first.append((low, min(end, low + records)))
@@ -190,14 +190,14 @@ class Ending:
             yield message
 
     def window(self, limits: Limits, against: Ending | None) -> Window:
-        told = self.summary.document(None if against is None else against.summary)
+        document = self.summary.document(None if against is None else against.summary)
         clipped = {}
         for name, (low, high) in limits.items():
             spread = self.summary.columns[name].spread
             below, within, above = spread.histogram(np.array([low, high])).tolist()
             clipped[name] = (below + above) / max(1, below + within + above)
-        values = {name: Values(self._named, counter.most_common(TOLD)) for name, counter in self._counts.items()}
-        return Window(told["rows"], told["unusable_rows"], self._spans, told["columns"], clipped, values)
+        values = {name: Values(self._named, counter.most_common(MAX_VALUES)) for name, counter in self._counts.items()}
+        return Window(document["rows"], document["unusable_rows"], self._spans, document["columns"], clipped, values)
 
 
 def _texts(job: Job) -> list[str]:

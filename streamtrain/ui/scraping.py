@@ -71,7 +71,7 @@ class Address:
         self.given = given
         self.jobs: frozenset[str] = frozenset()  # that it has told of
         self.error = ""
-        self.asked = threading.Event()
+        self.ready = threading.Event()
         self._system_of = system_of
         self._watched_at_s = -_WATCHED_FOR_S
         self._closing, self._woken = threading.Event(), threading.Event()
@@ -92,9 +92,9 @@ class Address:
             try:
                 self._take(metrics.read(self._ask()))
             except Exception as error:  # whatever an address answers, it is asked again
-                self.error = _told(error)
+                self.error = _format_error(error)
                 self._lost(self.jobs | {self.given.job}, self.error)
-            self.asked.set()
+            self.ready.set()
             is_watched = time.monotonic() - self._watched_at_s < _WATCHED_FOR_S
             self._woken.wait(WATCHED_S if is_watched else ASIDE_S)
             self._woken.clear()
@@ -119,7 +119,7 @@ class Address:
                 system.lost(self.given.url, why)
 
 
-def _told(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"expected metrics, got status {error.code}"
     if isinstance(error, CheckFailed):

@@ -12,14 +12,14 @@ MOST_TOGETHER = 4  # jobs in one chart
 
 @dataclass(frozen=True)
 class Shown:
-    """All of it stands in the page's address. `prefix`: what stands before every path; `asked`: what else there is,
+    """All of it stands in the page's address. `prefix`: what stands before every path; `query`: what else there is,
     which a page reads for itself."""
 
     cluster: Cluster
     jobs: tuple[str, ...] = ()
     x: str = "time"
     prefix: str = ""
-    asked: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 def whole(text: str | None) -> int | None:

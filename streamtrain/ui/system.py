@@ -21,7 +21,7 @@ _CPU, _PSS = "cpu.", "pss."  # figures by process
 
 
 @dataclass(frozen=True)
-class Told:
+class Report:
     """The last report of one address. `error`: why it no longer answers, since `lost_s` (monotonic)."""
 
     url: str
@@ -53,61 +53,61 @@ class System:
     def __init__(self) -> None:
         self.points = Points()
         self._lock = threading.Lock()
-        self._told: dict[str, Told] = {}  # by address
+        self._reports: dict[str, Report] = {}  # by address
         self._owners: dict[str, str] = {}  # of a process's name: the first address that has it
 
     @property
-    def told(self) -> list[Told]:
+    def reports(self) -> list[Report]:
         """By address, trainers first."""
         with self._lock:
-            return sorted(self._told.values(), key=lambda each: (each.role != "trainer", each.url))
+            return sorted(self._reports.values(), key=lambda each: (each.role != "trainer", each.url))
 
     def take(self, url: str, values: Values) -> None:
         """An answer."""
         now_s = time.monotonic()
         with self._lock:
-            before = self._told.get(url, Told(url))
+            before = self._reports.get(url, Report(url))
             cores = _cores(before, values, now_s)
             newest = _transaction(before, values)
             transaction_s = before.transaction_s if newest is None else newest
-            told = Told(url, now_s, values, {}, cores, transaction_s)
-            found = {**dict(self._by_process(told)), **dict(_figures(values))}
+            report = Report(url, now_s, values, {}, cores, transaction_s)
+            found = {**dict(self._by_process(report)), **dict(_figures(values))}
             if newest is not None:
                 found["transaction_ms"] = newest * 1000
-            self._told[url] = replace(told, figures=found)
+            self._reports[url] = replace(report, figures=found)
         self.points.add(int(time.time() * 1000), -1, found)
 
     def lost(self, url: str, error: str) -> None:
         """No answer."""
         with self._lock:
-            before = self._told.get(url, Told(url))
-            self._told[url] = replace(before, error=error, lost_s=before.lost_s or time.monotonic())
+            before = self._reports.get(url, Report(url))
+            self._reports[url] = replace(before, error=error, lost_s=before.lost_s or time.monotonic())
 
     def state(self, age_s: float) -> str:
         """Returns a state that only the processes know: "dead", "idle" or "". `age_s` is the newest snapshot's age.
 
         "dead": no trainer answers any more, and none has published since. "idle": one has learned all there is.
         """
-        trainers = [each for each in self.told if each.role == "trainer"]
-        trainers = trainers or [each for each in self.told if each.role == "unknown"]
+        trainers = [each for each in self.reports if each.role == "trainer"]
+        trainers = trainers or [each for each in self.reports if each.role == "unknown"]
         now_s = time.monotonic()
         if trainers and all(each.error and LOST_S < now_s - each.lost_s < age_s + LOST_S for each in trainers):
             return "dead"
         living = [each for each in trainers if not each.error]
         return "idle" if any(one(each.values, metrics.READY) == 1 and not each.lag for each in living) else ""
 
-    def _by_process(self, told: Told) -> Iterator[tuple[str, float]]:
-        for name, cores in told.cores.items():
-            yield _CPU + self._own(name, told.url), round(cores, 3)
-        for name, size in told.values.get(metrics.PSS_BYTES, {}).items():
-            yield _PSS + self._own(name, told.url), round(size / MB, 1)
+    def _by_process(self, report: Report) -> Iterator[tuple[str, float]]:
+        for name, cores in report.cores.items():
+            yield _CPU + self._own(name, report.url), round(cores, 3)
+        for name, size in report.values.get(metrics.PSS_BYTES, {}).items():
+            yield _PSS + self._own(name, report.url), round(size / MB, 1)
 
     def _own(self, process: str, url: str) -> str:
         """A process's name, with its address where another one has a process of that name."""
         return process if self._owners.setdefault(process, url) == url else f"{process} at {urlsplit(url).netloc}"
 
 
-def _cores(before: Told, values: Values, now_s: float) -> dict[str, float]:
+def _cores(before: Report, values: Values, now_s: float) -> dict[str, float]:
     """Processor time a second since the answer before; of processes that are the same."""
     then, elapsed_s = before.values.get(metrics.CPU_S, {}), now_s - before.at_s
     return {
@@ -116,7 +116,7 @@ def _cores(before: Told, values: Values, now_s: float) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _transaction(before: Told, values: Values) -> float | None:
+def _transaction(before: Report, values: Values) -> float | None:
     """Returns the mean seconds of a publication's transaction since the answer before; None if there was none."""
     count, total = one(values, metrics.TRANSACTIONS), one(values, metrics.TRANSACTIONS_S)
     if count is None or total is None:
@@ -134,5 +134,5 @@ def _figures(values: Values) -> Iterator[tuple[str, float]]:
             yield name, value
     for device, share in values.get(metrics.GPU_USED, {}).items():
         yield f"gpu.used.{device}", share * 100
-    for device, size in values.get(metrics.GPU_HELD_BYTES, {}).items():
+    for device, size in values.get(metrics.GPU_MEMORY_USED_BYTES, {}).items():
         yield f"gpu.memory.{device}", size / MB

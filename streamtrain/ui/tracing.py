@@ -73,19 +73,19 @@ class Tracing:
 
     def __init__(self, following: Following) -> None:
         self._following = following
-        self._asked: OrderedDict[int, Future[Traced]] = OrderedDict()
+        self._futures: OrderedDict[int, Future[Traced]] = OrderedDict()
 
     def close(self) -> None:
         """Leaves running reads behind; it does not wait for them."""
 
     def of(self, version: int) -> Future[Traced]:
         """Returns the future of a trace, or of its error. After a failure, the next call tries again."""
-        known = self._asked.get(version)
+        known = self._futures.get(version)
         if known is None or (known.done() and known.exception() is not None):
             known = in_background(self._trace, version, name=f"ui-trace-{self._following.name}")
-            self._asked[version] = known
-            while len(self._asked) > _MOST:
-                self._asked.popitem(last=False)
+            self._futures[version] = known
+            while len(self._futures) > _MOST:
+                self._futures.popitem(last=False)
         return known
 
     def _trace(self, version: int) -> Traced:

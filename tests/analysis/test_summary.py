@@ -47,8 +47,8 @@ def test_every_kind_of_column() -> None:
     assert list(summary.add(records))[-1] == 5
     found = summary.document()
     assert (found["rows"], found["unusable_rows"]) == (8, 3)
-    told = {name: (each["holds"], each["missing"], each.get("distinct")) for name, each in found["columns"].items()}
-    assert told == {
+    facts = {name: (each["holds"], each["missing"], each.get("distinct")) for name, each in found["columns"].items()}
+    assert facts == {
         "a": ("number", 2, 3), "v": ("number", 3 - 1, 4), "raw": ("time", 4, None), "inner": ("number", 4, 1),
         "t": ("time", 4, None), "c": ("text", 3, 2), "l": ("list", 3, 2), "w": ("list", 4, 1),
         "weight": ("number", 3, 2), "y": ("text", 3, 2),
@@ -161,8 +161,8 @@ def test_quantiles_mean_and_deviation(scale: float) -> None:
         spread.add(part)
     shares = [0, 0.01, 0.3, 0.5, 0.77, 0.999, 1]
     expected = np.quantile(values, shares, method="lower")
-    for got, wanted in zip(spread.quantiles(shares), expected, strict=True):
-        assert abs(got - wanted) <= 1.01 * QUANTILE_ERROR * abs(wanted)
+    for got, quantile in zip(spread.quantiles(shares), expected, strict=True):
+        assert abs(got - quantile) <= 1.01 * QUANTILE_ERROR * abs(quantile)
     assert (spread.count, spread.least, spread.largest) == (len(values), values.min(), values.max())
     exact = values.astype(np.float64)
     assert np.isclose(spread.mean, exact.mean()) and np.isclose(spread.deviation, exact.std())

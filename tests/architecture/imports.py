@@ -152,7 +152,7 @@ def test_the_host_and_what_stays_in_memory_know_no_kafka(package_trees):
     assert wrong == []
 
 
-def test_confluent_kafka_is_where_its_objects_are_asked_for(package_trees):
+def test_confluent_kafka_is_where_its_objects_are_requested(package_trees):
     knowing = {name for name, target, _ in imports(package_trees) if inside(target, ["confluent_kafka"])}
     assert {name for name in knowing if not inside(name, KNOW_CONFLUENT)} == set()
     assert {known for known in KNOW_CONFLUENT if not any(inside(name, [known]) for name in knowing)} == set(), "no more"

@@ -30,7 +30,7 @@ from streamtrain.demo.flights import FEATURES, load_flights
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import read_blocks
 from streamtrain.files.records import FileRecords
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 from tests.bench.bed import NAMES, job_text, table
 from tests.bench.decode import decoder, each_of
 from tests.bench.harness import Line, Run, Sides, bench, best_times, in_turns, rates
@@ -54,7 +54,7 @@ def file_of(columns: int, rows: int, folder: Path) -> tuple[Job, str]:
 
 def to_records(job: Job, path: str) -> int:
     records = Records(job.schema, "packed", "bench", PACK, 1 << 20)
-    blocks = read_blocks([path], Wanted(job.schema), Size(4_096, PACK))
+    blocks = read_blocks([path], ColumnSelection(job.schema), Size(4_096, PACK))
     return sum(record.rows for block in blocks for some in records.blocks(block, None, False) for record in some)
 
 

@@ -23,7 +23,7 @@ from slots import RowSlot
 
 from streamtrain.compute.held import BLOCKS
 from streamtrain.files.reading import read_rows
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from tests.bench.bed import STREAMTRAIN, trained
 from tests.bench.harness import MOST, Line, Run, Sides, bench, once
@@ -182,7 +182,7 @@ def first_job(stream: Stream, rows: int) -> tuple[Path, list[bytes]] | None:
     job = path.with_suffix(".toml")
     command = [STREAMTRAIN, "init", job, "--from", path, "--label", stream.label]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    found = islice(map(Wanted(Job.load(job).schema).row, read_rows(str(path))), rows or None)
+    found = islice(map(ColumnSelection(Job.load(job).schema).row, read_rows(str(path))), rows or None)
     return job, [json.dumps(row).encode() for row in found]
 
 

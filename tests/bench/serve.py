@@ -350,8 +350,8 @@ def load(server: Server, path: str, rows: int, seconds: float, folder: Path) -> 
     """Requests a second of the server's processor time, for the load takes a core as well; and by the clock."""
     before = server.cpu_s()
     take = by_wrk if shutil.which("wrk") else by_threads
-    asked = take(server, path, rows, seconds, folder)
-    return {"cpu": asked / max(server.cpu_s() - before, 0.01), "clock": asked / seconds}
+    requests = take(server, path, rows, seconds, folder)
+    return {"cpu": requests / max(server.cpu_s() - before, 0.01), "clock": requests / seconds}
 
 
 def by_wrk(server: Server, path: str, rows: int, seconds: float, folder: Path) -> int:

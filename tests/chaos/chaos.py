@@ -56,7 +56,7 @@ class Chaos:
         self.trainer = Trainer(self.job, self.folder / f"trainer-{self.seed}-{self._trainers}.log")
 
     def started(self) -> None:
-        assert self.trainer.wait("started", timeout_s=HANG_S), self._told("the trainer did not start")
+        assert self.trainer.wait("started", timeout_s=HANG_S), self._describe("the trainer did not start")
 
     def suffer(self, faults: Sequence[Fault], quiet_s: tuple[float, float]) -> None:
         """Goes through the faults while rows come, a quiet time before each; notes how long each recovery takes."""
@@ -89,23 +89,23 @@ class Chaos:
         over = begun = time.monotonic()
         if fault.ends_run:
             started = self.trainer.wait("started", after=over, timeout_s=HANG_S)
-            assert started is not None, self._told(f"no run started in {HANG_S:.0f} s after {fault}")
+            assert started is not None, self._describe(f"no run started in {HANG_S:.0f} s after {fault}")
             begun, _ = started
         return self._publishes_after(begun, fault) - over
 
     def _publishes_after(self, moment: float, fault: Fault | None = None) -> float:
         published = self.trainer.wait("published", after=moment, timeout_s=HANG_S)
-        assert published is not None, self._told(f"nothing was published in {HANG_S:.0f} s after {fault}")
+        assert published is not None, self._describe(f"nothing was published in {HANG_S:.0f} s after {fault}")
         return published[0]
 
     def _check(self) -> dict[str, Any]:
         witness = Witness(self.bootstrap, self.job.name, self.job.records, self.partitions)
-        wanted, until = witness.last_records(), time.monotonic() + HANG_S
-        while not self._reached(wanted):
-            assert time.monotonic() < until, self._told(f"expected all up to {wanted}")
+        last_records, until = witness.last_records(), time.monotonic() + HANG_S
+        while not self._reached(last_records):
+            assert time.monotonic() < until, self._describe(f"expected all up to {last_records}")
             time.sleep(0.1)
         code = self.trainer.end()
-        assert code == 0, self._told(f"expected exit code 0 after SIGTERM, got {code}")
+        assert code == 0, self._describe(f"expected exit code 0 after SIGTERM, got {code}")
         counts = witness.check()
         report = self.job.verified()
         rows = {"trained": counts["trained"], "dead_lettered": counts["dead"], "filtered": counts["filtered"]}
@@ -123,7 +123,7 @@ class Chaos:
             offset > last and row == 0 for (offset, row), last in zip(positions, last_offsets, strict=True)
         )
 
-    def _told(self, what: str) -> str:
+    def _describe(self, what: str) -> str:
         last = json.dumps(self.trainer.timed[-1][1]) if self.trainer.timed else "no event"
         return f"seed {self.seed}: {what}; last event {last}\n{self.trainer.errors()}"
 

@@ -200,8 +200,8 @@ def _range(part: Any, places: dict[int, tuple[int, int]], outcomes: dict[int, Ou
         high = end[1] if offset == end[0] else len(rows)
         assert high <= len(rows), (p, offset, high, len(rows))
         found.update(rows[low:high])
-    told = Counter({kind: int(part[kind]) for kind in KINDS})
-    assert +told == +found, (p, begin, end, told, found)
+    part_counts = Counter({kind: int(part[kind]) for kind in KINDS})
+    assert +part_counts == +found, (p, begin, end, part_counts, found)
     places[p] = end
     return found
 

@@ -165,8 +165,8 @@ def test_no_color_gives_no_escapes(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_completion_knows_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"_STREAMTRAIN_COMPLETE": "complete_bash", "COMP_WORDS": "streamtrain top", "COMP_CWORD": "1"}
-    for name, value in asked.items():
+    environment = {"_STREAMTRAIN_COMPLETE": "complete_bash", "COMP_WORDS": "streamtrain top", "COMP_CWORD": "1"}
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert run().out.split() == ["topics"]
 
@@ -256,10 +256,10 @@ def test_a_command_over_files_ends_while_it_waits(tmp_path: Path, new_job: Calla
             assert any(path.name.endswith(".part") for path in tmp_path.iterdir())
         working.send_signal(signal.SIGINT)
         assert working.wait(60) == 130
-        told = working.stdout.read()
+        text = working.stdout.read()
     assert [path for path in tmp_path.iterdir() if path != job] == []
     if not writes:
-        assert json.loads(told)["stopped"]
+        assert json.loads(text)["stopped"]
 
 
 @pytest.mark.full
@@ -325,13 +325,13 @@ def test_a_second_sigterm_ends_a_trainer_that_cannot_publish(
     assert trainer.wait(240) == 130
 
 
-HELD_OUT = '\n[train.early_stopping]\nno_improvement = 3\nheld_out = {{ topic = "{topic}" }}\n'
+STOPPING = '\n[train.early_stopping]\nno_improvement = 3\nheld_out = {{ topic = "{topic}" }}\n'
 
 
-def test_a_trainer_reads_the_topic_that_is_held_out(run: Run, tmp_path: Path) -> None:
+def test_a_trainer_reads_the_validation_topic(run: Run, tmp_path: Path) -> None:
     plain = JOB.format(name="acl", bootstrap="127.0.0.1:1", format="json")
     found = []
-    for text in (plain, plain + HELD_OUT.format(topic="judges"), plain + HELD_OUT.format(topic="acl.records")):
+    for text in (plain, plain + STOPPING.format(topic="judges"), plain + STOPPING.format(topic="acl.records")):
         job = tmp_path / "job.toml"
         job.write_text(text)
         found.append(run("acl", job, "--for", "trainer", "--json").document["rights"])

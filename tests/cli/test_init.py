@@ -26,7 +26,7 @@ from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
 from streamtrain.cli.first_job.sample import Sample
 from streamtrain.files.records import FileRecords
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from tests.cli.conftest import Run
 
@@ -126,8 +126,8 @@ def test_times(run: Run, tmp_path: Path) -> None:
 def test_several_labels_become_heads(run: Run, sample: Path, tmp_path: Path) -> None:
     path = tmp_path / "flights.toml"
     labels = [word for label in ("late", "ticket type", "speed") for word in ("--label", label)]
-    told = run("init", path, "--from", sample, *labels, "--json")
-    assert told.code == 0 and told.document["label"] == "late, ticket type, speed"
+    result = run("init", path, "--from", sample, *labels, "--json")
+    assert result.code == 0 and result.document["label"] == "late, ticket type, speed"
     job, columns = Job.load(path), tomllib.loads(path.read_text())["columns"]
     assert columns["late"] == {"role": "label", "missing": "skip_head"}
     assert columns["ticket type"] == {"role": "label", "missing": "skip_head", "classes": ["x0", "x1"]}
@@ -192,10 +192,10 @@ def test_fields_of_json_objects_are_columns_with_paths(run: Run, tmp_path: Path,
     assert (kinds["x"], kinds["on"], kinds["name"], kinds["out_late"]) == ("number", "category", "category", None)
     assert "# list: a list, of which only single elements can be columns" in (tmp_path / "job.toml").read_text()
     assert dict(job.schema.columns)["odd_x"].missing == "mean"
-    wanted = Wanted(job.schema)
-    first = wanted.row(rows[0])
+    selection = ColumnSelection(job.schema)
+    first = selection.row(rows[0])
     assert first["user"] == rows[0]["user"] and first["out"] == rows[0]["out"]
-    assert wanted.row({"user_age_": "5", "out_late": "true"}) == {"user": {"age": 5}, "out": {"late": 1}}
+    assert selection.row({"user_age_": "5", "out_late": "true"}) == {"user": {"age": 5}, "out": {"late": 1}}
 
 
 NOTHING_TO_LEARN_FROM = "sample.csv: expected a column to learn late from"
@@ -269,8 +269,8 @@ def test_the_file_passes_check_and_its_sample_trains(run: Run, kafka: Any, sampl
 def test_texts_of_some_words_are_texts() -> None:
     rows = [{"note": f"gate {i} is closed again", "name": f"name {i}", "late": i % 2} for i in range(40)]
     text = text_of(rows, ["late"], Machine())
-    told = tomllib.loads(text)["columns"]["note"]
-    assert told["kind"] == "text" and told["ngrams"] == [1, 2] and told["cut"]
+    note = tomllib.loads(text)["columns"]["note"]
+    assert note["kind"] == "text" and note["ngrams"] == [1, 2] and note["cut"]
     assert "# name: nearly every row has another text" in text
     Job.parse(text)
 
@@ -349,9 +349,9 @@ def test_true_and_false_are_what_a_program_has(run: Run, tmp_path: Path, words: 
         "flag": "bool", "user_id": "number", "late": "bool",
     }  # fmt: skip
     job = Job.load(path)
-    asked = [{"flag": flag, "user_id": user, "late": flag} for flag in (words[0], True, "true", 1, "1.0", 1.0)
+    rows = [{"flag": flag, "user_id": user, "late": flag} for flag in (words[0], True, "true", 1, "1.0", 1.0)
              for user in ("3.0", 3, "3", 3.0)]  # fmt: skip
-    found = job.plan().transform(asked)
+    found = job.plan().transform(rows)
     assert [len(set(map(int, found[name]))) for name in ("flag", "user_id", "late")] == [1, 1, 1]
     assert set(found["late"]) == {1}
 

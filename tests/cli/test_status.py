@@ -75,7 +75,7 @@ def test_the_screen_tells_all_there_is() -> None:
         assert text in shown, (text, shown)
 
 
-def test_early_stopping_held_out_rows_and_gradients_are_told_in_words() -> None:
+def test_early_stopping_validation_scores_and_gradients_are_described_in_words() -> None:
     window = {**SCORES, "gradient_norm": 3.14159}
     early = EarlyStop(EarlyStopping(no_improvement=2), ["log_loss"])
     state = early.after({}, {"windows": [SCORES]}, 5, 20_000, 0)
@@ -86,8 +86,8 @@ def test_early_stopping_held_out_rows_and_gradients_are_told_in_words() -> None:
         assert text in shown, (text, shown)
     assert "least_improvement" not in shown and "held_out" not in shown
     for version in (6, 7):
-        told = {"windows": [{**SCORES, "log_loss": 0.3}]}
-        state = early.after({"early_stopping": state}, told, version, 30_000, 0)
+        window_metrics = {"windows": [{**SCORES, "log_loss": 0.3}]}
+        state = early.after({"early_stopping": state}, window_metrics, version, 30_000, 0)
     ended = screen({**DOCUMENT, "metrics": {**metrics, "early_stopping": state}}, 160)
     assert "no_improvement: 2 evaluations were not better than 0.25 of snapshot 5; the best is snapshot 5" in ended
 
@@ -100,7 +100,7 @@ def test_what_is_not_there_yet_is_left_out() -> None:
     assert "2 entries that are not ours" in screen({**DOCUMENT, "dead_letters_not_ours": 2})
 
 
-def test_classes_are_told_apart_the_heaviest_first() -> None:
+def test_classes_are_listed_one_by_one_the_heaviest_first() -> None:
     classes = [{"class": f"c{at:02}", "weight": 1000.0 + at, "precision": 0.5, "recall": 0.25, "f1": at / 100}
                for at in range(15)]  # fmt: skip
     shown = screen({**DOCUMENT, "by_class": classes})
@@ -206,11 +206,11 @@ def test_a_kafka_that_is_there_is_well(run: Run, kafka: Any) -> None:
 
 
 @pytest.mark.parametrize(("files", "state", "code"), [(128, "wrong", 1), (512, "warning", 0), (4096, "ok", 0)])
-def test_few_open_files_are_told(run: Run, monkeypatch: pytest.MonkeyPatch, files: int, state: str, code: int) -> None:
+def test_few_open_files_are_shown(run: Run, monkeypatch: pytest.MonkeyPatch, files: int, state: str, code: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (files, files))
     ended = run("doctor", "--json")
-    told = found(ended.document)["open files"]
-    assert (told["found"], told["state"], ended.code) == (f"limited to {files:,}", state, code)
+    finding = found(ended.document)["open files"]
+    assert (finding["found"], finding["state"], ended.code) == (f"limited to {files:,}", state, code)
 
 
 def test_a_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,15 +320,15 @@ def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_
     version = run("status", trained, "--json").document["snapshot"]["version"]
     rows = tmp_path / "new.csv"
     rows.write_text("delay,carrier,late,flight\n50,A1,1,2\nbad,A1,1,2\n,B2,0,1\n3,A1,,1\n-1e9,B2,0,1\n")
-    told = {}
+    report = {}
     for end in suffixes("Writer"):
         for snapshot in ([], ["--snapshot", version]):
             output = tmp_path / f"out{len(snapshot)}{end}"
             ended = run("vectorize", trained, "--input", rows, "-o", output, *snapshot, "--json")
             assert ended.code == 0, ended.err
-            told = ended.document
-            assert (told["rows_read"], told["rows_written"], told["left_out"], told["filtered"]) == (5, 3, 1, 1)
-    assert told["first_left_out"] == [f'{rows} row 1 at $.delay: expected number, got "bad"']
+            report = ended.document
+            assert (report["rows_read"], report["rows_written"], report["left_out"], report["filtered"]) == (5, 3, 1, 1)
+    assert report["first_left_out"] == [f'{rows} row 1 at $.delay: expected number, got "bad"']
     plain, made = np.load(tmp_path / "out0.npy"), np.load(tmp_path / "out2.npy")
     assert plain.dtype.names == ("delay", "carrier", "late") and plain["delay"].tolist() == [50, 0, -1e9]
     snapshot_ = run("snapshots", "get", trained, "-o", tmp_path / "model.safetensors", "--json")
@@ -360,9 +360,9 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
     assert snapshots[-1]["parameters_digest"] == status["snapshot"]["parameters_digest"]
     shown = run("snapshots", "show", trained, "--snapshot", snapshots[0]["version"], "--json").document
     assert shown["digest"] == snapshots[0]["digest"] and shown["positions"] == [[0, 0], [0, 0]]
-    told = run("snapshots", "show", trained).out
-    assert re.search(r"metrics.total.auc +0\.\d", told) and re.search(r"metrics.windows +a list of 0", told), told
-    assert not re.search("metrics.*{", told), told
+    output = run("snapshots", "show", trained).out
+    assert re.search(r"metrics.total.auc +0\.\d", output) and re.search(r"metrics.windows +a list of 0", output), output
+    assert not re.search("metrics.*{", output), output
     assert run("snapshots", "show", trained, "--snapshot", 99).code == 2
     file = tmp_path / "model.safetensors"
     assert run("snapshots", "get", trained, "-o", file).code == 0
@@ -451,8 +451,8 @@ def test_columns_are_analyzed(run: Run, trained: Path, tmp_path: Path) -> None:
     version = run("status", trained, "--json").document["snapshot"]["version"]
     of_topic = run("analyze", trained, "--topic", "--against", version, "--json").document
     columns = of_topic["columns"]
-    told = (of_topic["rows"], of_topic["unusable_rows"], list(columns))
-    assert told == (ROWS + 1 + TOMBSTONES, DEAD + TOMBSTONES, ["delay", "carrier", "late"])
+    summary = (of_topic["rows"], of_topic["unusable_rows"], list(columns))
+    assert summary == (ROWS + 1 + TOMBSTONES, DEAD + TOMBSTONES, ["delay", "carrier", "late"])
     assert (columns["delay"]["unusable"], columns["delay"]["distinct"]) == (3, 60)
     assert (columns["carrier"]["distinct"], columns["carrier"]["missing"]) == (10, 0)
     assert columns["late"]["missing"] == 200 and columns["late"]["distinct"] == 2

@@ -29,7 +29,7 @@ from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.schema import Schema
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import read_blocks, without_first
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from tests.cli.conftest import Run
@@ -327,7 +327,7 @@ def test_every_form_leaves_out_the_first_rows(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet", row_group_size=7)
     plan = job.plan()
     for path in tmp_path.iterdir():
-        whole = list(read_blocks([str(path)], Wanted(job.schema), Size(8)))
+        whole = list(read_blocks([str(path)], ColumnSelection(job.schema), Size(8)))
         for skip in range(52):
             left = list(without_first(iter(whole), skip))
             made = [record for block in left for record in plan.records(block)]

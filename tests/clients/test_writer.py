@@ -269,18 +269,18 @@ def test_awaited_while_the_loop_goes_on(job: Job) -> None:
 
 
 def test_deliveries_are_reported(job: Job) -> None:
-    told: list[tuple[Any, Any, Any]] = []
+    deliveries: list[tuple[Any, Any, Any]] = []
     own: list[Any] = []
 
     def all_of_them(error: Any, message: Any) -> None:
-        told.append((error, message.key(), json.loads(message.value())["x"]))
+        deliveries.append((error, message.key(), json.loads(message.value())["x"]))
         raise RuntimeError("of the program; logged")
 
     with RecordWriter(job, on_delivery=all_of_them) as writer:
         writer.write({"x": 1, "late": 0}, key="a")
         writer.write({"x": [2, 3], "late": [0, 0]}, on_delivery=lambda error, message: own.append(message.offset()))
-        wait_for(lambda: len(told) == 2 and own)  # without another call
-        assert sorted(told, key=str) == [(None, None, [2, 3]), (None, b"a", 1)] and len(own) == 1
+        wait_for(lambda: len(deliveries) == 2 and own)  # without another call
+        assert sorted(deliveries, key=str) == [(None, None, [2, 3]), (None, b"a", 1)] and len(own) == 1
     with RecordWriter(job) as writer:  # only some of them
         writer.write({"x": 4, "late": 0})
         writer.write({"x": 5, "late": 0}, on_delivery=lambda error, message: own.append(error))

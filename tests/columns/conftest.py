@@ -139,9 +139,9 @@ def decoded(
     slot, tally, parts, stops = _slots[key], Tally(), [], []
     slot.slot[:] = 0xEE
     native = None if around is None else _native.RecordAround(**asdict(around))
-    for rows, told in slot.record(record, from_row, native):
+    for rows, batch_tally in slot.record(record, from_row, native):
         assert all(each == row_capacity for each in map(len, (part["weight"] for part in parts)))
-        tally.add(told)
+        tally.add(batch_tally)
         parts.append({name: view[:rows].copy() for name, view in slot.views.items()})
         stops.append(slot.filler.record_rows)
         slot.slot[:] = 0xEE
@@ -190,8 +190,8 @@ def each_way(schema: Schema, row: dict[str, Any], formats: Iterable[Format]) -> 
     """A row as a program's and as the native encoder writes it, alone, in a list and in columns: its way, the slot, its
     rows, and why it is dead."""
     slot = RowSlot(schema, 4)
-    ((rows, told),) = slot.batches([row])
-    yield "dict", slot, rows, "".join(each.reason for each in told.dead_rows)
+    ((rows, dict_tally),) = slot.batches([row])
+    yield "dict", slot, rows, "".join(each.reason for each in dict_tally.dead_rows)
     for format_name in formats:
         for given in (row, [row], {name: [cell] for name, cell in row.items()}):
             way, slot = f"{format_name} {given}", RowSlot(schema, 4, format_name)
@@ -223,10 +223,10 @@ def assert_resumed(
 ) -> None:  # fmt: skip
     """Checks that what follows a row is decoded as in the whole record, and rows before it are ignored unreported."""
     whole, tally, stops = decoded(schema, format_name, capacity, record, 0, around)
-    rest, told, _ = decoded(schema, format_name, capacity, record, from_row, around)
+    rest, rest_tally, _ = decoded(schema, format_name, capacity, record, from_row, around)
     dead = [row for each in tally.dead_rows for row in range(each.row_from, each.row_to) if row >= from_row]
-    assert (told.dead, told.trained) == (len(dead), len(rest["weight"]))
-    assert from_row < stops[-1] or told.trained == told.dead == told.filtered == 0
+    assert (rest_tally.dead, rest_tally.trained) == (len(dead), len(rest["weight"]))
+    assert from_row < stops[-1] or rest_tally.trained == rest_tally.dead == rest_tally.filtered == 0
     for name, block in rest.items():
         tail = whole[name][len(whole[name]) - len(block) :]
         assert [row.tobytes() for row in block] == [row.tobytes() for row in tail], name

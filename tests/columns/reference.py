@@ -74,9 +74,9 @@ _last: list[tuple[Schema, Any, Reference]] = []  # a record is compared with man
 
 def decode(schema: Schema, format_name: Format, record: bytes, around: Around | None = None) -> Reference:
     """The record by the format's slow parse."""
-    asked = str(format_name), record, around
-    if not _last or _last[0][0] is not schema or _last[0][1] != asked:
-        _last[:] = [(schema, asked, _decoded(schema, format_name, record, around))]
+    arguments = str(format_name), record, around
+    if not _last or _last[0][0] is not schema or _last[0][1] != arguments:
+        _last[:] = [(schema, arguments, _decoded(schema, format_name, record, around))]
     return _last[0][2]
 
 

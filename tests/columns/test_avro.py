@@ -60,29 +60,29 @@ TYPES: list[tuple[Any, list[Any]]] = [
 
 
 @in_full_all()
-@over("wanted", [False, True])
+@over("reads_odd", [False, True])
 @over("many", [False, True])
-def test_every_type_against_the_slow_meaning(same: Any, wanted: bool, many: bool, take: Any) -> None:
+def test_every_type_against_the_slow_meaning(same: Any, reads_odd: bool, many: bool, take: Any) -> None:
     """Checks data that fastavro has written: whole, cut, and with other bytes in it."""
     for number_, (of, values) in enumerate(TYPES):
         row = record(("x", "float"), ("odd", of), ("id", nullable(of if of == "int" else "string")), ("y", "double"),
                      ("late", "int"))  # fmt: skip
         format = avro({"type": "array", "items": row} if many else row)
         columns: dict[str, Any] = {"x": {}, "y": {}, "late": LABEL}
-        if wanted:
+        if reads_odd:
             columns["odd"] = [
                 {"missing": 1}, {"kind": "category", "buckets": 50, "missing": ""},
                 {"role": "event_time", "missing": 3},
             ][number_ % 3]  # fmt: skip
         for kind in ({}, {"kind": "category", "buckets": 9}, {"role": "event_time", "missing": 3}):
-            schema = Schema.from_columns({**columns, **({"odd": kind} if wanted else {})}, "binary_cross_entropy")
+            schema = Schema.from_columns({**columns, **({"odd": kind} if reads_odd else {})}, "binary_cross_entropy")
             rows = [{"x": 1.5, "odd": value, "id": None, "y": -2.0, "late": 1} for value in values]
             for datum in [rows] if many else rows:
                 whole = written(json.loads(format["schema"]), datum)
                 same(schema, format, whole)
                 for worse in spoiled(whole, take, 25, b"\0\1\2\x80\xff"):
                     same(schema, format, worse)
-            if not wanted:
+            if not reads_odd:
                 break
 
 

@@ -22,7 +22,7 @@ from tests.oracles.sparse_text import parse
 ROW = {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}
 
 
-def told(schema: Schema, format_name: str, record: bytes) -> list[tuple[str, str]]:
+def explain(schema: Schema, format_name: str, record: bytes) -> list[tuple[str, str]]:
     tally = decode_rows(format_name, schema, record)[1]
     return [(dead.path, dead.reason) for dead in tally.dead_rows]
 
@@ -89,18 +89,18 @@ def told(schema: Schema, format_name: str, record: bytes) -> list[tuple[str, str
 def test_a_dead_letter_says_where_and_why(
     schema: Schema, format_name: str, record: bytes, path: str, reason: str
 ) -> None:
-    assert told(schema, format_name, record)[-1] == (path, reason)
+    assert explain(schema, format_name, record)[-1] == (path, reason)
 
 
 def test_packed_reasons(schemas: dict[str, Schema]) -> None:
     simple = schemas["simple"]
     record = record_format("packed").encode(simple, {"x1": [1.0, np.inf, 3.0], "x2": [1, 2, 3], "late": [1, 1, 0]})
-    assert told(simple, "packed", record) == [("$.x1[1]", f"{LARGE}, got Infinity")]
-    assert told(simple, "packed", b"PAR1" + record[4:])[0][1].startswith('expected a packed record ("STPK"')
-    assert told(simple, "packed", record[:4] + b"\x01" + record[5:])[0][1] == "expected packed wire version 2, got 1"
-    assert "cut short" in told(simple, "packed", record[:200])[0][1]
+    assert explain(simple, "packed", record) == [("$.x1[1]", f"{LARGE}, got Infinity")]
+    assert explain(simple, "packed", b"PAR1" + record[4:])[0][1].startswith('expected a packed record ("STPK"')
+    assert explain(simple, "packed", record[:4] + b"\x01" + record[5:])[0][1] == "expected packed wire version 2, got 1"
+    assert "cut short" in explain(simple, "packed", record[:200])[0][1]
     claim = record[:8] + struct.pack("<I", 2**32 - 1) + record[12:]
-    assert "claims 4294967295 rows" in told(simple, "packed", claim)[0][1]
+    assert "claims 4294967295 rows" in explain(simple, "packed", claim)[0][1]
 
 
 @every_format
@@ -108,10 +108,10 @@ def test_registry_frame_and_empty_value(schemas: dict[str, Schema], format_name:
     framed = b"\0" + struct.pack(">I", 42) + json.dumps(ROW).encode()
     meant = parse(example_format(format_name), framed).broken or ""
     if "Schema Registry frame" in meant:  # data of the others may begin so
-        [(path, reason)] = told(schemas["simple"], format_name, framed)
+        [(path, reason)] = explain(schemas["simple"], format_name, framed)
         assert path == "$" and "Schema Registry frame (0 and schema id 42)" in reason
     if parse(example_format(format_name), b"").broken:  # others take it for a record
-        assert told(schemas["simple"], format_name, b"") == [("$", "expected a record, got an empty value")]
+        assert explain(schemas["simple"], format_name, b"") == [("$", "expected a record, got an empty value")]
 
 
 def test_other_rows_of_a_record_train(schemas: dict[str, Schema]) -> None:

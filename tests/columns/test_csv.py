@@ -174,8 +174,8 @@ def test_a_whole_number_is_the_category_of_its_digits() -> None:
     ],
 )
 def test_what_is_said_of_bad_rows(record: bytes, path: str, reason: str) -> None:
-    ((_, told),) = RowSlot(SIMPLE, 4, "csv").record(record)
-    assert told.dead_rows[0][2:4] == (path, reason)
+    ((_, tally),) = RowSlot(SIMPLE, 4, "csv").record(record)
+    assert tally.dead_rows[0][2:4] == (path, reason)
 
 
 def test_a_row_that_holds_nothing_is_one() -> None:
@@ -191,9 +191,9 @@ def test_a_row_that_holds_nothing_is_one() -> None:
     assert rows == 2
 
 
-def test_requests_are_told_both_numbers_of_cells() -> None:
-    ((_, told),) = RowSlot(SCHEMAS["requests"], 4, "csv").record(b"1,2\n")
-    assert told.dead_rows[0][3] == "expected 9 cells (or 7 without label and weight), got 2"
+def test_the_error_of_a_request_has_both_numbers_of_cells() -> None:
+    ((_, tally),) = RowSlot(SCHEMAS["requests"], 4, "csv").record(b"1,2\n")
+    assert tally.dead_rows[0][3] == "expected 9 cells (or 7 without label and weight), got 2"
 
 
 WRONG = [{"delimiter": ""}, {"delimiter": "::"}, {"delimiter": "5"}, {"delimiter": '"'}, {"delimiter": "é"},
@@ -319,9 +319,9 @@ def test_cut_and_taken_up_at_every_row() -> None:
     assert (tally.trained, tally.filtered, tally.dead) == (7, 1, 1)
     slot = RowSlot(SIMPLE, 2, "json")
     for row in range(10):
-        told = [each for _, each in slot.record(record, row)]
-        assert sum(each.trained for each in told) == max(0, 7 - row)
-        assert sum(each.dead for each in told) == (row < 9)
+        tallies = [each for _, each in slot.record(record, row)]
+        assert sum(each.trained for each in tallies) == max(0, 7 - row)
+        assert sum(each.dead for each in tallies) == (row < 9)
     assert slot.filler.record_rows == 9
 
 

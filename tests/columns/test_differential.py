@@ -198,6 +198,6 @@ def test_at_length(check: Callable[..., None]) -> None:
         "times": TIMES, "capacity": CAPACITIES, "between": BETWEEN, "damage": damages,
         "from_row": FROM_ROW,
     }  # fmt: skip
-    wanted = inspect.signature(check).parameters
-    draws = {name: strategy for name, strategy in drawn.items() if name in wanted}
+    parameters = inspect.signature(check).parameters
+    draws = {name: strategy for name, strategy in drawn.items() if name in parameters}
     seed(1)(settings(max_examples=400)(given(job=jobs(), **draws)(check)))()

@@ -133,9 +133,9 @@ def test_absorbed(name: str, same: Any, take: Any) -> None:
     else:
         usual, whole, worse = framed(7, written(reader, {**ROW, "old": "x"})), framed(8, written(writer, row)), []
     (expected,), _ = decoded(reader, {7: reader}, usual)
-    (blocks, _), (told, before) = decoded(reader, {7: reader, 8: writer}, whole, usual)
-    assert told.trained == before.trained == 1, told.dead_rows
-    assert told.newest_event_time_ms == before.newest_event_time_ms == (-1 if isinstance(reader, str) else 5000)
+    (blocks, _), (tally, before) = decoded(reader, {7: reader, 8: writer}, whole, usual)
+    assert tally.trained == before.trained == 1, tally.dead_rows
+    assert tally.newest_event_time_ms == before.newest_event_time_ms == (-1 if isinstance(reader, str) else 5000)
     for block, values in blocks.items():
         np.testing.assert_array_equal(values, expected[block])
     job, format = BY_NUMBER if isinstance(reader, str) else BY_NAME, registry_format(reader, {8: writer})
@@ -201,13 +201,13 @@ def test_a_difference_in_what_the_job_does_not_read_is_none() -> None:
 
 def test_messages_of_a_schema_by_their_place() -> None:
     two, good = f"message Other {{ message Flight {{ string z = 1; }} }} {READER}", framed(7, MESSAGE, b"\0")
-    _, told = decoded(
+    _, tallies = decoded(
         READER, {7: READER, 8: two}, good, framed(8, MESSAGE, b"\x02\x02"), framed(8, MESSAGE, b"\x02\x04"),
         framed(8, b"\x04\x00\x00"), framed(8, MESSAGE, b"\0"), framed(8, MESSAGE, b"\x02\x08"),
         good[:5], good[:5] + b"\x80", good[:5] + b"\x03", good[:5] + varint(zigzag(33)), good,
     )  # fmt: skip
-    assert [tally.trained for tally in told] == [1, 1, *[0] * 8, 1]
-    assert [(tally.dead_rows[0].path, tally.dead_rows[0].reason) for tally in told[2:-1]] == [
+    assert [tally.trained for tally in tallies] == [1, 1, *[0] * 8, 1]
+    assert [(tally.dead_rows[0].path, tally.dead_rows[0].reason) for tally in tallies[2:-1]] == [
         ("$", "schema 8: expected the message Flight, got User"),
         ("$.x", "schema 8: expected a double, got a string"),
         ("$", "schema 8: expected the message Flight, got Other"),

@@ -127,7 +127,7 @@ def test_a_schema_of_heads_is_written_and_read_again() -> None:
 
 
 @over(
-    ("columns", "losses", "told"),
+    ("columns", "losses", "problem"),
     [
         ({"late": {"role": "label"}, "delay": {"role": "label"}}, {},
          "columns.delay: only one column can be the label, and late is; of several each has a head, "
@@ -146,10 +146,10 @@ def test_a_schema_of_heads_is_written_and_read_again() -> None:
          "columns.mode: classes: expected their names, or how many, for loss 'softmax_cross_entropy', got none"),
     ],
 )  # fmt: skip
-def test_labels_and_heads_that_do_not_fit_are_refused(columns: Any, losses: Any, told: str) -> None:
+def test_labels_and_heads_that_do_not_fit_are_refused(columns: Any, losses: Any, problem: str) -> None:
     with pytest.raises(UserMistake) as error:
         Schema.from_columns({"x": {}, **columns}, "binary_cross_entropy", head_losses=losses)
-    assert told in str(error.value).splitlines()
+    assert problem in str(error.value).splitlines()
 
 
 def test_what_reads_the_label_needs_one_alone() -> None:

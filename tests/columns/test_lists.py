@@ -137,8 +137,8 @@ def test_what_is_no_such_cell_is_a_dead_letter(same: Any, column: dict[str, Any]
     assert [each.path for each in tally.dead_rows] == ["$[0].tags"] and tally.dead_rows[0].reason.endswith(reason)
     slot = RowSlot(schema, 4)
     if column is PAIRS or not isinstance(cell, dict):
-        ((_, told),) = list(slot.batches([{"tags": cell, "late": 1}]))
-        assert [each.path for each in told.dead_rows] == ["$[0].tags"]
+        ((_, row_tally),) = list(slot.batches([{"tags": cell, "late": 1}]))
+        assert [each.path for each in row_tally.dead_rows] == ["$[0].tags"]
 
 
 NUMBERS = np.arange(60, dtype=np.float32).reshape(20, 3) / 7
@@ -186,7 +186,7 @@ def test_what_is_not_finite_or_of_another_size_is_a_dead_row_of_a_packed_record(
         assert len(blocks["vectors"]) == 20 - len(dead)
 
 
-def test_columns_are_told_from_a_row_by_those_that_are_no_lists() -> None:
+def test_columns_are_distinguished_from_a_row_by_those_that_are_no_lists() -> None:
     names = Names(("tags", "x"), (), {"tags": 1})
     assert is_columns({"tags": [["a"]], "x": [1]}, names) and not is_columns({"tags": ["a"], "x": 1}, names)
     assert is_columns({"tags": [["a"], []]}, names) and not is_columns({"tags": ["a"]}, names)
@@ -235,8 +235,8 @@ def test_a_format_without_such_cells_is_a_mistake() -> None:
     assert not [*mistakes("packed", schema), *mistakes("arrow", schema)]
     assert not list(mistakes("json", schema))
     wrong = avro(("tags", {"type": "array", "items": "bytes"}), ("place", "string"))
-    told = dict(mistakes(wrong, schema))
-    assert told["tags"].endswith("got a list of bytes") and told["place"].endswith("got no list (string)")
+    problems = dict(mistakes(wrong, schema))
+    assert problems["tags"].endswith("got a list of bytes") and problems["place"].endswith("got no list (string)")
 
 
 MIXED = schema_of(tags={**TAGS, "missing": ""}, place={**PLACE, "missing": 0.5}, x={"missing": 1})

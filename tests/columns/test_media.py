@@ -151,8 +151,8 @@ def test_what_is_none_is_a_dead_letter(kind: str, cell: Any, got: str) -> None:
     _, tally = decode_rows("msgpack", schema_of(kind), row_of(cell))
     assert [(each.path, each.reason) for each in tally.dead_rows] == [("$.cell", reason)]
     slot = RowSlot(schema_of(kind), 4)
-    ((rows, told),) = list(slot.batches([{"cell": cell, "late": 1}]))
-    assert rows == 0 and told.dead_rows[0].reason == reason
+    ((rows, row_tally),) = list(slot.batches([{"cell": cell, "late": 1}]))
+    assert rows == 0 and row_tally.dead_rows[0].reason == reason
 
 
 SILENCE = 600 * RATE  # samples
@@ -279,7 +279,7 @@ def test_mistakes(kind: str, settings: dict[str, Any], problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "library", "cache", "told"),
+    ("kind", "library", "cache", "message"),
     [
         (IMAGE, "cv2", product_pictures._libraries, r"cv2 is .*pip install 'streamtrain\[images\]'"),
         (IMAGE, "simplejpeg", product_pictures._libraries, r"simplejpeg is .*pip install 'streamtrain\[images\]'"),
@@ -287,13 +287,13 @@ def test_mistakes(kind: str, settings: dict[str, Any], problem: str) -> None:
     ],
 )
 def test_without_a_library_a_plan_is_refused_and_a_record_is_written(
-    monkeypatch: pytest.MonkeyPatch, kind: str, library: str, cache: Any, told: str
+    monkeypatch: pytest.MonkeyPatch, kind: str, library: str, cache: Any, message: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     cache.cache_clear()
     schema, raw = schema_of(kind), GOOD[kind][0][0]
     try:
-        with pytest.raises(UserMistake, match=told):
+        with pytest.raises(UserMistake, match=message):
             RowSlot(schema, 4, "msgpack")
         ((made,),) = Records(schema, "msgpack", "rows", 9, 1 << 20).blocks([{"cell": raw, "late": 1}], None, False)
         assert raw in made.value
@@ -341,11 +341,11 @@ def test_grey_pictures_and_those_of_another_size(settings: dict[str, Any], raw: 
 @over("seed", range(6))
 def test_another_size_is_the_mean_of_areas(seed: int) -> None:
     chance = np.random.default_rng(seed)
-    given, wanted = chance.integers(1, 40, 2), chance.integers(1, 40, 2)
+    given, target_size = chance.integers(1, 40, 2), chance.integers(1, 40, 2)
     table = chance.integers(0, 256, (*given, 3), np.uint8)
-    fitted = np.zeros((*wanted, 3), np.uint8)
+    fitted = np.zeros((*target_size, 3), np.uint8)
     _native.fit_picture(table, fitted)
-    assert np.array_equal(fitted, averaged(table, *wanted))
+    assert np.array_equal(fitted, averaged(table, *target_size))
 
 
 def test_a_picture_is_decoded_once_for_all_rows_of_some_records(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,8 +361,8 @@ def test_a_picture_is_decoded_once_for_all_rows_of_some_records(monkeypatch: pyt
     filler = _native.BatchFiller("msgpack", RowSlot(schema_of("image"), 256).plan)
     raws = [jpeg(noise(seed=seed)) for seed in range(100)]
     records = [msgpack.packb([{"cell": raw, "late": 1}, {"cell": raw[:50], "late": 1}]) for raw in raws]
-    told = filler.count(records)
-    assert (told.trained, told.dead) == (100, 100) and calls == [64, 36]
+    tally = filler.count(records)
+    assert (tally.trained, tally.dead) == (100, 100) and calls == [64, 36]
 
 
 def test_the_bound_of_all_records_holds() -> None:
@@ -401,8 +401,8 @@ def test_a_jpegs_points_are_opencvs(channels: int) -> None:
         for _ in range(20):
             at = chance.randrange(raw.index(b"\xff\xda"), len(raw))
             worse = raw[:at] + bytes([chance.randrange(256)]) + raw[at + 1 :]
-            found, wanted = product_pictures.opened(worse, channels), of_opencv(worse, channels)
-            assert (found is None) == (wanted is None) and (found is None or np.array_equal(found, wanted)), name
+            found, expected = product_pictures.opened(worse, channels), of_opencv(worse, channels)
+            assert (found is None) == (expected is None) and (found is None or np.array_equal(found, expected)), name
             damaged += found is not None and not np.array_equal(found, of_opencv(raw, channels))
     assert damaged > 100
 
@@ -490,11 +490,11 @@ def test_a_clip_of_a_long_form_is_the_same() -> None:
 def test_a_flac_written_to_a_pipe_is_as_long_as_its_frames(same: Any, count: int, channels: int) -> None:
     """Shorter than the column's clips, as long, longer; of one frame and of several."""
     wave = tone(9_000)[:count]
-    told = flac(np.stack([wave, -wave / 3][:channels], axis=1))
-    piped = with_count(told, 0)
+    whole = flac(np.stack([wave, -wave / 3][:channels], axis=1))
+    piped = with_count(whole, 0)
     for seconds in (COUNT / RATE, 10_000 / RATE):
-        assert decoded("audio", piped, seconds=seconds).tobytes() == decoded("audio", told, seconds=seconds).tobytes()
-    assert _native.flac_samples(piped) == _native.flac_samples(told) == count
+        assert decoded("audio", piped, seconds=seconds).tobytes() == decoded("audio", whole, seconds=seconds).tobytes()
+    assert _native.flac_samples(piped) == _native.flac_samples(whole) == count
     size = 4 * channels * count
     for allowed, trained in ((size, 1), (size - 1, 0)) if count > 1 else ((size, 1),):
         assert same(schema_of("audio", max_decoded_bytes=allowed), "msgpack", row_of(piped)).trained == trained

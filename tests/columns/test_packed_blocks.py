@@ -110,12 +110,12 @@ def filled(schema: Schema, records: list[bytes], format_name: str = "packed") ->
     slot.filler.open(slot.slot)
     for record in records:
         assert slot.filler.fill(record, 0)
-        told = slot.filler.take_tally()
-        dead += [(first + row, each[3]) for each in told.dead_rows for row in range(each[0], each[1])]
-        filtered += [(first + row, column) for begin, end, column in told.filtered_rows for row in range(begin, end)]
-        newest = max(newest, told.newest_event_time_ms)
-        trained += told.trained
-        first += told.trained + told.dead + told.filtered
+        tally = slot.filler.take_tally()
+        dead += [(first + row, each[3]) for each in tally.dead_rows for row in range(each[0], each[1])]
+        filtered += [(first + row, column) for begin, end, column in tally.filtered_rows for row in range(begin, end)]
+        newest = max(newest, tally.newest_event_time_ms)
+        trained += tally.trained
+        first += tally.trained + tally.dead + tally.filtered
     slot.filler.close()
     return slot.slot.tobytes(), dead, filtered, newest, trained
 
@@ -173,10 +173,10 @@ def test_words_are_those_of_their_record() -> None:
     slot, other = RowSlot(schema, 64), RowSlot(schema, 64)  # which decodes no words, and so forgets none
     for words in (["ax", "bee"], ["sea", "bee"], ["ax", "bee"], ["ax", "ax"], ["bee", "ax"]):
         columns = {"x": Cells("words", words * 16, [False] * 32), "late": Cells("f4", [1] * 32, [False] * 32)}
-        assert [told.trained for _, told in slot.record(packed(columns))] == [32]
+        assert [tally.trained for _, tally in slot.record(packed(columns))] == [32]
         together = slot.slot.tobytes()
         assert [
-            told.trained for _, told in other.record(packed({**columns, "x": columns["x"]._replace(type="text")}))
+            tally.trained for _, tally in other.record(packed({**columns, "x": columns["x"]._replace(type="text")}))
         ] == [32]
         assert other.slot.tobytes() == together
 
@@ -196,11 +196,11 @@ def test_of_a_column_given_twice_the_last_counts_and_the_others_cost_nothing() -
     record = struct.pack("<4sHHII", MAGIC, VERSION, times + 2, 2, len(entries)) + entries + table + body + late
     slot, plain = RowSlot(schema, 4), RowSlot(schema, 4)
     began = time.process_time()
-    assert [told.trained for _, told in slot.record(record)] == [2]
+    assert [tally.trained for _, tally in slot.record(record)] == [2]
     assert time.process_time() - began < 2, "a second for each 100,000 bytes when each entry is read"
     none = [False] * 2
     given = packed({"x": Cells("words", words[:2], none), "late": Cells("f4", [1, 1], none)})
-    assert [told.trained for _, told in plain.record(given)] == [2]
+    assert [tally.trained for _, tally in plain.record(given)] == [2]
     assert slot.slot.tobytes() == plain.slot.tobytes()
 
 
@@ -210,9 +210,9 @@ TAGS: dict[str, Any] = {"kind": "category", "list": True, "buckets": 1000, "miss
 def decoded(schema: Schema, record: bytes) -> tuple[int, list[Any], list[Any]]:
     """How many rows train, the dead ones with their reasons, and the lists."""
     slot = RowSlot(schema, 64)
-    ((used, told),) = slot.record(record)
+    ((used, tally),) = slot.record(record)
     lists = [row.tolist() for row in slot.views[block_name("tags")][:used]]
-    return used, [(each[0], each[1], each[3]) for each in told.dead_rows], lists
+    return used, [(each[0], each[1], each[3]) for each in tally.dead_rows], lists
 
 
 @over("seed", [hash_seed("tags"), 1])

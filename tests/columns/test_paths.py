@@ -86,7 +86,7 @@ def test_a_broken_record_leaves_no_depth_behind() -> None:
     slot = RowSlot(NESTED, 4, "json")
     good = b'{"user":{"x1":1,"more":%s},"x1":1,"late":1}' % (b"[" * 255 + b"]" * 255)
     for record, trained in ((good, 1), (b'{"user":{"x1":', 0), (b'{"list":[0,', 0), (good, 1)):
-        assert sum(told.trained for _, told in slot.record(record)) == trained
+        assert sum(tally.trained for _, tally in slot.record(record)) == trained
 
 
 def test_what_a_path_may_be() -> None:
@@ -193,13 +193,13 @@ TEXTS: list[bytes | None] = [None, b"", b"acme", b"1.5", b"-1", b"1", b"nan", b"
 @every_format
 @over("around", AROUND, ids=range(len(AROUND)))
 def test_examples_in_messages(same: Any, schemas: Any, format_name: str, around: Around) -> None:
-    told = [
+    results = [
         same(schemas["around"], format_name, record, capacity, around)
         for record in record_format(format_name).EXAMPLES
         for capacity in (1, 3, 64)
     ]
     good = around.key != b"\xff" and (b"no time" not in dict(around.headers).values())
-    assert any(each.trained for each in told) == good
+    assert any(each.trained for each in results) == good
 
 
 def schema_of(kind: str, source: str, missing: Any) -> Schema | None:
@@ -224,8 +224,8 @@ def test_every_kind_from_every_part_by_row_and_by_block(same: Any, kind: str, mi
         few = encode_rows("json", schema, [{"x": 1.5, "y": 1, "a": 5}] * 3)
         many = record_format("packed").encode(schema, {"x": [1.5] * 200, "y": [1] * 200, "a": [5] * 200})
         by_text = source in ("key", "headers.tenant")
-        told = [(text, 7) for text in TEXTS] if by_text else [(b"acme", at) for at in (-1, 0, 1, 2, 77)]
-        for text, number in take(told):
+        cases = [(text, 7) for text in TEXTS] if by_text else [(b"acme", at) for at in (-1, 0, 1, 2, 77)]
+        for text, number in take(cases):
             around = Around(max(number, 0), max(number, 0), number, text, (("tenant", b"acme"), ("tenant", text)))
             same(schema, "json", few, 64, around)
             same(schema, "packed", many, 170, around)
@@ -241,8 +241,8 @@ def test_what_is_around_a_record_is_not_looked_for_in_it(name: str) -> None:
     """RecordWriter's encoder does not write it there either."""
     schema = INSIDE
     format = with_schema(name, {"x": "number", "t": "text", "late": "number"})
-    ((_, told),) = RowSlot(schema, 4, format).record(encode_rows(format, schema, [{"x": 1, "late": 1, "t": "inside"}]))
-    assert told.dead_rows[0][2:4] == ("headers.t", "expected text, integer or boolean, got nothing (missing)")
+    ((_, tally),) = RowSlot(schema, 4, format).record(encode_rows(format, schema, [{"x": 1, "late": 1, "t": "inside"}]))
+    assert tally.dead_rows[0][2:4] == ("headers.t", "expected text, integer or boolean, got nothing (missing)")
 
 
 def test_floats_of_an_array_row_pass_over_them(same: Any, schemas: Any) -> None:
@@ -302,11 +302,11 @@ def test_rows_train_and_deletes_are_filtered(root: str, is_text: bool) -> None:
     wrapped = [{"schema": {"type": "struct", "fields": []}, "payload": each} if root else each for each in events]
     records = [json.dumps(each).encode() if is_text else msgpack.packb(each) for each in wrapped]
     form = "json" if is_text else "msgpack"
-    told = [decode_rows(form, schema(root), record) for record in records]
-    fates = [(tally.trained, tally.filtered, tally.dead) for _, tally in told]
+    results = [decode_rows(form, schema(root), record) for record in records]
+    fates = [(tally.trained, tally.filtered, tally.dead) for _, tally in results]
     assert fates == [(1, 0, 0)] * 3 + [(0, 1, 0), (0, 0, 1), (0, 1, 0)]
-    assert [blocks["numbers"].tolist() for blocks, _ in told[:3]] == [[[2.5, 2.5]], [[2.5, 2.5]], [[2.5, 1.5]]]
-    assert [blocks["label"].tolist() for blocks, _ in told[:3]] == [[[1]], [[1]], [[0]]]
-    assert {tally.newest_event_time_ms for _, tally in told[:3]} == {1_700_000_000_000}
-    (dead,) = told[4][1].dead_rows
+    assert [blocks["numbers"].tolist() for blocks, _ in results[:3]] == [[[2.5, 2.5]], [[2.5, 2.5]], [[2.5, 1.5]]]
+    assert [blocks["label"].tolist() for blocks, _ in results[:3]] == [[[1]], [[1]], [[0]]]
+    assert {tally.newest_event_time_ms for _, tally in results[:3]} == {1_700_000_000_000}
+    (dead,) = results[4][1].dead_rows
     assert dead.path == f"$.{root}after.tip"

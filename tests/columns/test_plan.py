@@ -251,7 +251,7 @@ def test_a_frame_and_many_batches_give_the_same() -> None:
     assert all(np.array_equal(np.asarray(found[name]), np.asarray(decoded[name])) for name in ("a", "b", "c", "y"))
 
 
-def test_what_cannot_be_used_is_told() -> None:
+def test_what_cannot_be_used_is_reported() -> None:
     plan = Job.from_tables(TABLES).plan()
     records = [json.dumps(ROWS).encode(), b'[{"a": 1}, ', json.dumps({**ROWS[0], "b": [1]}).encode()]
     with pytest.raises(RecordError, match=r"record 1, row 0 at \$.*"):
@@ -323,8 +323,8 @@ def test_rows_share_a_record_where_all_around_is_the_same(name: str) -> None:
         found = made(given, name)
         assert [(record.own, record.rows) for record in found] == EXPECTED
     slot = RowSlot(SCHEMA, 8, name)
-    ((_, told),) = slot.record(found[0].value)
-    assert told.trained == 2 and slot.views["numbers"][:2, 0].tolist() == [1, 3]
+    ((_, tally),) = slot.record(found[0].value)
+    assert tally.trained == 2 and slot.views["numbers"][:2, 0].tolist() == [1, 3]
 
 
 def test_a_key_that_is_given_is_that_of_all() -> None:
@@ -360,6 +360,6 @@ def test_through_kafka(kafka: Any, tmp_path: Path) -> None:
             writer.write(row)
     assert writer.rows_written == 60
     messages = list(read_messages(job.job, "records", until_end=True))
-    told = [dict(message.headers) for message in messages]
-    assert {header["t"] for header in told} == {b"0", b"1", b"2"} and sum("trace" in header for header in told) == 6
+    found = [dict(message.headers) for message in messages]
+    assert {header["t"] for header in found} == {b"0", b"1", b"2"} and sum("trace" in header for header in found) == 6
     assert job.train("--until-end")[-1]["rows"] == 60

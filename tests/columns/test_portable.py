@@ -171,7 +171,7 @@ def test_requests_and_python_rows_have_one_answer() -> None:
         assert one.row_scorer(1, free_from=1).score_rows(ROW) == (answered(one.request_scorer("json", rows=4)), [])
 
 
-def test_several_are_held_at_once() -> None:
+def test_several_are_loaded_at_once() -> None:
     model, wider = SmallModel.make(), SmallModel.make(layers=(9,))
     scorers = {each.version: each.request_scorer("json", rows=4) for each in
                (served(model, 1), served(model, 2), served(wider, 3))}  # fmt: skip

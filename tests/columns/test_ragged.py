@@ -71,8 +71,8 @@ def test_rows_fill_slots_until_a_block_is_full(driver: Path, tmp_path: Path, nam
 def test_an_arena_keeps_the_layout_of_every_kind_of_block() -> None:
     specs = [("bytes", "u8", 7), ("ragged", "i32", 3, True), ("pixels", "u8", 5, True), ("numbers", "f32", 2)]
     slots = _native.SlotLayout.make(9, 4, specs)
-    told = [(each.name, each.dtype, each.width, each.ragged) for each in slots.blocks]
-    assert told == [(*spec, False)[:4] for spec in specs]
+    found = [(each.name, each.dtype, each.width, each.ragged) for each in slots.blocks]
+    assert found == [(*spec, False)[:4] for spec in specs]
     at = sorted(offset for each in slots.blocks for offset in (each.offset, each.values) if offset)
     assert all(offset % 64 == 0 for offset in at) and len(at) == len(set(at)) == 6
     ragged = slots.blocks[1]

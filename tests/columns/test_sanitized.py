@@ -61,8 +61,8 @@ def test_media(kept_build: Callable[..., Path], tmp_path: Path) -> None:
 def test_decoders(built: Path, tmp_path: Path, name: str) -> None:
     files = []
     given = example_format(name)
-    told = name if isinstance(given, str) else f"{name}:" + "".join(f"{k}={v}" for k, v in given.items() if k != "name")
+    spec = name if isinstance(given, str) else f"{name}:" + "".join(f"{k}={v}" for k, v in given.items() if k != "name")
     for number, record in enumerate(record_format(name).EXAMPLES):
         files.append(tmp_path / str(number))
         files[-1].write_bytes(record)
-    assert "records" in run(str(built / "decoder_driver"), told, "1", "400", *map(str, files))
+    assert "records" in run(str(built / "decoder_driver"), spec, "1", "400", *map(str, files))

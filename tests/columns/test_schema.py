@@ -54,7 +54,7 @@ def test_names_that_do_not_expand(pattern: str) -> None:
         expand(pattern)
 
 
-@over(("columns", "loss", "told"), [
+@over(("columns", "loss", "problem"), [
     ({"x": {"knd": "number"}, **LABEL}, BINARY, "did you mean 'kind'"),
     ({"x": {"buckets": 3}, **LABEL}, BINARY, "buckets: only a category, a text or a sparse column has one"),
     ({"x": {"kind": "category", "buckets": 2, "standardize": True}, **LABEL}, BINARY, "standardize: only"),
@@ -66,10 +66,10 @@ def test_names_that_do_not_expand(pattern: str) -> None:
     ({"x": {"role": "weight", "missing": -1}, **LABEL}, BINARY, "not below 0"),
     ({"x": {"unit": "ms"}, **LABEL}, BINARY, "unit: only"),
 ])  # fmt: skip
-def test_mistakes_are_named(columns: dict[str, Any], loss: str, told: str) -> None:
+def test_mistakes_are_named(columns: dict[str, Any], loss: str, problem: str) -> None:
     with pytest.raises(UserMistake) as raised:
         Schema.from_columns(columns, loss)
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
     assert raised.value.exit_code == 2
 
 
@@ -79,7 +79,7 @@ PAIRS: dict[str, Any] = {"kind": "sparse", "buckets": 1000}
 
 
 @over(
-    ("columns", "told"),
+    ("columns", "problem"),
     [
         ({"tags": {**TAGS, "list": False}}, "most: only a column of lists, or a text, has one; say list = true"),
         (
@@ -129,10 +129,10 @@ PAIRS: dict[str, Any] = {"kind": "sparse", "buckets": 1000}
         ({"x": {"path": "v{"}}, "path: expected braces in pairs"),
     ],
 )  # fmt: skip
-def test_mistakes_of_settings_are_named(columns: dict[str, Any], told: str) -> None:
+def test_mistakes_of_settings_are_named(columns: dict[str, Any], problem: str) -> None:
     with pytest.raises(UserMistake) as raised:
         Schema.from_columns({**columns, **LABEL}, BINARY)
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
 
 
 def test_all_mistakes_at_once() -> None:

@@ -116,8 +116,8 @@ def test_header_and_prefix(same: Any, name: str) -> None:
         tally = filler.count([value], around=[_native.RecordAround(0, 0, -1, None, headers)])
         assert [dead[2:4] for dead in tally.dead_rows] == ([("$", reason)] if reason else []), what
         assert tally.trained == (0 if reason else 1), what
-        told = same(JOB, format, value, 7, around)
-        assert told.trained == tally.trained, what
+        result = same(JOB, format, value, 7, around)
+        assert result.trained == tally.trained, what
 
 
 @over("name", FORMATS)
@@ -140,13 +140,13 @@ def test_cut_and_mutated_headers(same: Any, name: str) -> None:
 
 
 @over("name", FORMATS)
-def test_each_name_is_asked_for_once(name: str) -> None:
+def test_each_name_is_requested_once(name: str) -> None:
     """Wherever it stands."""
     format, datum, behind, answers = made(name)
-    asked: list[str] = []
+    requests: list[str] = []
 
     def ask(schema: str) -> tuple[str, str] | None:
-        asked.append(schema)
+        requests.append(schema)
         return answers.get(schema)
 
     filler = _native.BatchFiller({**format, "schemas": ask}, RowSlot(JOB, 8).plan)
@@ -157,7 +157,7 @@ def test_each_name_is_asked_for_once(name: str) -> None:
     around = [_native.RecordAround(0, 0, -1, None, headers) for _, headers in places]
     tally = filler.count([value for value, _ in places], around=around)
     assert (tally.trained, tally.dead) == (8, 4)
-    assert asked == [str(GUID), "7", str(UNKNOWN)]
+    assert requests == [str(GUID), "7", str(UNKNOWN)]
 
 
 @over("name", FORMATS)
@@ -301,7 +301,7 @@ def test_a_message_of_a_descriptor_set(job: Any) -> None:
         (b"\x0a\x03\xff\xff\xff{", "x = {}", "neither UTF-8 nor a descriptor set"),
     ],
 )  # fmt: skip
-def test_mistakes_of_schema_and_columns_are_told_at_load(job: Any, schema: Any, columns: str, message: str) -> None:
+def test_mistakes_of_schema_and_columns_are_reported_at_load(job: Any, schema: Any, columns: str, message: str) -> None:
     with pytest.raises(JobMistakes) as caught:
         job(schema, columns)
     assert message in str(caught.value), caught.value

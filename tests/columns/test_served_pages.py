@@ -25,7 +25,7 @@ from streamtrain.errors import SnapshotError
 ROWS, WIDTH = 1 << 15, 32  # a table of 4 MiB
 MODEL = SmallModel.make({"c": {"kind": "category", "buckets": ROWS, "embed": WIDTH}, "late": {"role": "label"}})
 TABLE_BYTES = ROWS * WIDTH * 4
-ASKED = {"c": [str(number) for number in range(500)]}
+REQUEST = {"c": [str(number) for number in range(500)]}
 PAGE = mmap.PAGESIZE
 
 
@@ -43,19 +43,19 @@ def payload(changed: int = 0, seed: int = 1) -> bytes:
     return snapshot.model_payload(model.layout, state)
 
 
-def served(version: int, held: bytes, before: Served | None = None) -> Served:
+def served(version: int, content: bytes, before: Served | None = None) -> Served:
     manifest = example_manifest(version, model_spec=MODEL.spec, schema=MODEL.schema.to_dict())
-    return Served.of(manifest, bytes([version]) * 32, held, before)
+    return Served.of(manifest, bytes([version]) * 32, content, before)
 
 
 def answers(one: Served) -> list[Any]:
-    made, failed = one.row_scorer(256, free_from=1).score_columns(ASKED)
+    made, failed = one.row_scorer(256, free_from=1).score_columns(REQUEST)
     assert failed == []
     return list(made)
 
 
-def alone(held: bytes) -> list[Any]:
-    return answers(served(1, held))
+def alone(content: bytes) -> list[Any]:
+    return answers(served(1, content))
 
 
 def own_bytes(one: Served) -> int:
@@ -72,8 +72,8 @@ def own_bytes(one: Served) -> int:
 
 def files() -> dict[int, int]:
     """The files of memory that this process has open: a descriptor of each by its inode."""
-    held = (int(name) for name in os.listdir("/proc/self/fd") if Path(f"/proc/self/fd/{name}").is_symlink())
-    return {os.fstat(fd).st_ino: fd for fd in held if "streamtrain-state" in os.readlink(f"/proc/self/fd/{fd}")}
+    descriptors = (int(name) for name in os.listdir("/proc/self/fd") if Path(f"/proc/self/fd/{name}").is_symlink())
+    return {os.fstat(fd).st_ino: fd for fd in descriptors if "streamtrain-state" in os.readlink(f"/proc/self/fd/{fd}")}
 
 
 def test_a_few_rows_changed_are_all_that_the_second_holds() -> None:
@@ -85,13 +85,13 @@ def test_a_few_rows_changed_are_all_that_the_second_holds() -> None:
 
 
 def test_they_go_in_any_order_and_later_ones_share_with_what_is_left() -> None:
-    held = [payload(changed) for changed in (0, 20, 30)]
-    expected = [alone(each) for each in held]
-    first = served(1, held[0])
-    second = served(2, held[1], first)
+    payloads = [payload(changed) for changed in (0, 20, 30)]
+    expected = [alone(each) for each in payloads]
+    first = served(1, payloads[0])
+    second = served(2, payloads[1], first)
     del first
     gc.collect()
-    third = served(3, held[2], second)
+    third = served(3, payloads[2], second)
     assert own_bytes(third) < TABLE_BYTES / 8 and answers(second) == expected[1]
     del second
     gc.collect()
@@ -146,14 +146,14 @@ def test_without_a_file_to_open_it_has_memory_of_its_own(monkeypatch: pytest.Mon
 def test_a_live_model_shares_with_the_one_before(kafka: Any) -> None:
     job = str(kafka.fresh_name("pages"))
     publisher = Publisher(kafka.bootstrap, job)
-    held = {version: payload(10 * version) for version in (1, 2, 3)}
+    payloads = {version: payload(10 * version) for version in (1, 2, 3)}
     shown = {"model_spec": MODEL.spec, "schema": MODEL.schema.to_dict()}
-    publisher.put(1, held[1], **shown)
+    publisher.put(1, payloads[1], **shown)
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
         model.wait_ready(120)
         assert model._scorer is not None
         for version in (2, 3):
-            publisher.put(version, held[version], **shown)
+            publisher.put(version, payloads[version], **shown)
             wait_for(lambda version=version: model.version == version)
             one = model._scorer.served
-            assert 0 < own_bytes(one) < TABLE_BYTES / 8 and answers(one) == alone(held[version])
+            assert 0 < own_bytes(one) < TABLE_BYTES / 8 and answers(one) == alone(payloads[version])

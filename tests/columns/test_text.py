@@ -141,8 +141,8 @@ def stories(count: int) -> list[dict[str, Any]]:
         label = int(chance.random() < 0.5)
         turned = chance.random() < 0.3
         words = chance.choice(SAME, chance.integers(3, 9)).tolist()
-        told = str(chance.choice(TOPICS[label ^ turned]))
-        words.insert(int(chance.integers(len(words) + 1)), f"not {told}" if turned else told)
+        topic = str(chance.choice(TOPICS[label ^ turned]))
+        words.insert(int(chance.integers(len(words) + 1)), f"not {topic}" if turned else topic)
         made.append({"words": " ".join(words).title() + ".", "late": label})
     return made
 

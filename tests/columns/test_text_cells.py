@@ -58,8 +58,8 @@ def schema(**settings: Any) -> Schema:
 
 
 def native_time(slot: RowSlot, text: str) -> int | None:
-    ((_, told),) = slot.record(json.dumps({"x": 1, "at": text, "late": 1}).encode())
-    return told.newest_event_time_ms if told.trained else None
+    ((_, tally),) = slot.record(json.dumps({"x": 1, "at": text, "late": 1}).encode())
+    return tally.newest_event_time_ms if tally.trained else None
 
 
 def is_alone(name: str, kind: Any) -> bool:
@@ -86,8 +86,8 @@ DECIMAL = Schema.from_columns({"x": {"parse": "decimal"}, "late": LATE}, "binary
 def test_texts_and_fractions_may_stand_in_one_column(name: str) -> None:
     slot = RowSlot(DECIMAL, 4, name)
     rows = [{"x": x, "late": 1} for x in ("1.5", 0.1, 2, 1e-7)]
-    ((count, told),) = slot.record(encode_rows(example_format(name), slot.schema, rows))
-    assert (count, told.trained) == (4, 4)
+    ((count, tally),) = slot.record(encode_rows(example_format(name), slot.schema, rows))
+    assert (count, tally.trained) == (4, 4)
     assert slot.views["numbers"][:, 0].tolist() == [float32(x) for x in (1.5, 0.1, 2, 1e-7)]
 
 

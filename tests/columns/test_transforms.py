@@ -135,11 +135,11 @@ def test_transforms_of_transforms(
         except UserMistake:
             continue
         for record in records:
-            told = same(schema, format_name, record, 1024)
-            assert same(schema, format_name, record, 7).rows == told.rows
-            found.trained += told.trained
-            found.filtered += told.filtered
-            found.dead += told.dead
+            result = same(schema, format_name, record, 1024)
+            assert same(schema, format_name, record, 7).rows == result.rows
+            found.trained += result.trained
+            found.filtered += result.filtered
+            found.dead += result.dead
     assert found.trained > 300 and len(found.filtered) > 50
     assert found.dead or is_columnar(format_name)  # whose encoder refuses what would be
 
@@ -148,8 +148,8 @@ def test_the_label_that_is_made_is_no_matter_of_requests(same: Callable[..., ref
     schema = chained().for_requests()
     rows = [{"a": 2, "b": 1, "carrier": "AA"}, {"a": 7, "b": 1, "carrier": "XX"}, {"a": None, "b": 1}]
     (record,) = encode_records("json", schema, rows)
-    told = same(schema, "json", record)
-    assert told.trained == 2 and [path for _, path, _ in told.dead] == ["transforms.log_speed"]
+    result = same(schema, "json", record)
+    assert result.trained == 2 and [path for _, path, _ in result.dead] == ["transforms.log_speed"]
     assert schema.decoded_names == {"a", "b", "carrier"}
 
 
@@ -190,13 +190,13 @@ def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
     for cells, fate in ((("n/1", 1), "dead"), ((-1, "n/1"), "filtered"), ((1, "n/1"), "dead"), (("n/a", 1), "filtered"),
                         ((1, 1), "trained")):  # fmt: skip
         (record,) = encode_records("msgpack", schema, [{"x": cells[0], "y": cells[1], "late": 1}])
-        told = same(schema, "msgpack", record)
-        assert {"dead": len(told.dead), "filtered": len(told.filtered), "trained": told.trained}[fate] == 1, cells
+        result = same(schema, "msgpack", record)
+        assert {"dead": len(result.dead), "filtered": len(result.filtered), "trained": result.trained}[fate] == 1, cells
     assert [(row, path) for row, path, _ in same(schema, "json", b"[-1,2]").dead] == [(0, "$")]
 
 
 @over(
-    ("tables", "where", "told"),
+    ("tables", "where", "problem"),
     [
         (
             {"t": {"log1p": "dista"}},
@@ -235,11 +235,11 @@ def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
         ({}, "distance[0] > 1", "records.where: "),
     ],
 )
-def test_mistakes_are_told_with_the_nearest_name(tables: dict[str, Any], where: str | None, told: str) -> None:
+def test_mistakes_are_reported_with_the_nearest_name(tables: dict[str, Any], where: str | None, problem: str) -> None:
     columns = {"distance": {}, "delay": {}, "carrier": {"kind": "category", "buckets": 4}, "late": LATE}
     with pytest.raises(UserMistake) as raised:
         Schema.from_columns(columns, LOSS, tables, where)
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
 
 
 def test_braces_go_in_step_and_each_has_its_own() -> None:

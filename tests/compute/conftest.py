@@ -50,11 +50,11 @@ def spec_of(
     if not heads:
         made["loss"] = loss if settings is None else {"name": loss, **settings}
     else:
-        made["heads"] = [{"name": name, "loss": loss} | told for name, loss, told in heads]
+        made["heads"] = [{"name": name, "loss": loss} | rest for name, loss, rest in heads]
         made["input"]["labels"] = [
             {"name": name, "block": f"label:{at}", "classes": CLASSES[losses.label_kind(str(loss))],
-             "standardize_label": told.get("standardize_label", False), "partial": told.get("partial", False)}
-            for at, (name, loss, told) in enumerate(heads)
+             "standardize_label": rest.get("standardize_label", False), "partial": rest.get("partial", False)}
+            for at, (name, loss, rest) in enumerate(heads)
         ]  # fmt: skip
     columns = [["first", 0, 2], ["rest", 2, 5]]   # of the numbers
     return {**made, "graph": {"columns": columns, "vertices": list(graph)}} if graph else made
@@ -78,7 +78,7 @@ class Rig:
         shape = self.model.parsed.input
         blocks = [(name, dtype_of(name, columns), len(columns)) for name, columns in shape.blocks.items()]
         blocks += [("categories", "i32", len(shape.categories))] if shape.categories else []
-        reads = [each for held in shape.held for each in feeds(held)]
+        reads = [each for stateful in shape.stateful for each in feeds(stateful)]
         blocks += [(*BLOCKS[kind], reads.count(kind)) for kind in BLOCKS if kind in reads]
         blocks += [(each.block, "u8", each.size) for each in shape.pixels]
         for bag in shape.bags:

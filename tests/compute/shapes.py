@@ -8,8 +8,8 @@ from zlib import crc32
 
 from long_tables import EVERY
 from looped import over
-from stateful_examples import examples as held_examples
-from stateful_examples import held_of
+from stateful_examples import examples as stateful
+from stateful_examples import from_example
 
 from streamtrain.compute import backends, layers, losses, optimizers, vertices
 
@@ -37,8 +37,8 @@ SHAPES += [{"pixels": [12], "numbers": 0, "layers": [HIDDEN]}, {"pixels": [3, 5]
 SHAPES += [{"vectors": [3, 2], "standardize": True, "categories": 1, "bags": [0], "layers": [HIDDEN]}]
 SHAPES += [{"clips": [4, 2], "standardize": True, "vectors": [3], "layers": [HIDDEN]}, {"clips": [5], "numbers": 0}]
 SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
-SHAPES += [{"held": [held_of(name, example)]} for name, example in held_examples()]
-SHAPES += [{"held": [held_of(*each) for each in dict(held_examples()).items()], "numbers": 0, "layers": [HIDDEN]}]
+SHAPES += [{"held": [from_example(name, example)]} for name, example in stateful()]
+SHAPES += [{"held": [from_example(*each) for each in dict(stateful()).items()], "numbers": 0, "layers": [HIDDEN]}]
 
 
 def graph_of(kind: str, widths: list[int], options: dict[str, Any]) -> dict[str, Any]:

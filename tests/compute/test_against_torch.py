@@ -205,10 +205,10 @@ def trained(
     learned = {name: each for name, each in p.items() if each.requires_grad}
     weights = [each for name, each in learned.items() if not name.endswith(".bias")]
     optimizers = case.optimizers(weights, [each for name, each in learned.items() if name.endswith(".bias")], case.rate)
-    told = [{name: torch.tensor(b, dtype=dtype if b.dtype.kind == "f" else None) for name, b in batch.items()}
+    tensors = [{name: torch.tensor(b, dtype=dtype if b.dtype.kind == "f" else None) for name, b in batch.items()}
             for batch in batches]  # fmt: skip
     for step in range(CHECKED[-1]):
-        batch = told[step % len(told)]
+        batch = tensors[step % len(tensors)]
         loss = loss_of(case.scores(p, batch), batch)
         for optimizer in optimizers:
             optimizer.zero_grad()
@@ -365,8 +365,8 @@ def test_a_model_that_has_learned_nothing_has_the_constants_loss(rig: Any, spec:
     before = summary(rigged.model.scores(rigged.base))
     rigged.step(plan, learning_rate=0.0)
     share = summary(rigged.model.scores(rigged.share))
-    constant, told = ("constant_loss", "loss") if "loss" in share else ("constant_log_loss", "log_loss")
-    assert share[told] == pytest.approx(share[constant], rel=0.05)
+    constant, figure = ("constant_loss", "loss") if "loss" in share else ("constant_log_loss", "log_loss")
+    assert share[figure] == pytest.approx(share[constant], rel=0.05)
     assert before["rows"] == share["rows"] == 63
 
 
@@ -514,8 +514,8 @@ def test_a_batch_of_few_rows_is_normalised_by_the_running_statistics(rig: Any, s
     views, plan = rigged.model.views(rigged.state), rigged.plan()
     before = {name: view.copy() for name, view in views.items()}
     plan.predict(rigged.address)
-    told, label = plan.output()[rows].astype(np.float64), rigged.blocks["label"][rows]
-    assert rigged.step(plan) == pytest.approx(-np.log(np.where(label, told, 1 - told)).mean(), rel=1e-5)
+    p, label = plan.output()[rows].astype(np.float64), rigged.blocks["label"][rows]
+    assert rigged.step(plan) == pytest.approx(-np.log(np.where(label, p, 1 - p)).mean(), rel=1e-5)
     linear = rigged.blocks["numbers"][rows].astype(np.float64) @ before["dense0.weight"] + before["dense0.bias"]
     part, apart = 0.2 * count / 10, linear.mean(0) - 0.3
     np.testing.assert_allclose(views["batch_norm0.running_mean"], 0.3 + part * apart, rtol=1e-5)
@@ -530,26 +530,26 @@ def test_from_least_rows_on_a_batch_is_normalised_by_its_own(rig: Any, spec: Any
         rigged = few_rows(rig, spec, count, least_rows=20)
         plan = rigged.plan()
         plan.predict(rigged.address)
-        told, label = plan.output()[3 : 3 + count].astype(np.float64), rigged.blocks["label"][3 : 3 + count]
-        found[count] = rigged.step(plan) + np.log(np.where(label, told, 1 - told)).mean()
+        p, label = plan.output()[3 : 3 + count].astype(np.float64), rigged.blocks["label"][3 : 3 + count]
+        found[count] = rigged.step(plan) + np.log(np.where(label, p, 1 - p)).mean()
     assert abs(found[19]) < 1e-6 < 1e-3 < abs(found[20])
 
 
 @pytest.mark.parametrize("growth", [4000, 300])
 def test_a_stream_is_learned_from_its_first_batches_on(growth: int) -> None:
     """Batches have one row as `init` writes jobs, then two, three, …: about as well as without the norm."""
-    told = []
+    losses = []
     for norms in ((), ({"batch_norm": 1e-5},)):
         layers = [{"dense": 16}, *norms, {"dense": 8, "activation": "tanh"}]
         job = {**SMALL_JOB, "model": {"layers": layers}, "train": {"batch_growth": growth, "round_interval": "off"}}
         metrics = streamtrain.fit(job, list(rows(3000))).manifest.metrics["total"]
-        told.append(metrics["log_loss"])
+        losses.append(metrics["log_loss"])
         assert metrics["log_loss"] < 0.75 * metrics["constant_log_loss"], metrics
-    assert told[1] < 1.1 * told[0]
+    assert losses[1] < 1.1 * losses[0]
 
 
 @over("counted", [1, 40])
-def test_running_statistics_that_are_not_finite_are_told(rig: Any, spec: Any, counted: int) -> None:
+def test_running_statistics_that_are_not_finite_are_reported(rig: Any, spec: Any, counted: int) -> None:
     """Their square is past float32, the loss is not."""
     rigged = few_rows(rig, spec, counted)
     rigged.blocks["numbers"][3] = 1e25

@@ -246,11 +246,11 @@ CASES = [(op, types) for op in ops.load().values() if not op.host_only for types
 
 def run_on(device: Device, op: Op, types: str, given: list[Any]) -> None:
     """Launches it once; the arguments, step blocks too, are then what it has made of them."""
-    held: list[tuple[Any, Any]] = []   # device memory, and the host's that it is of
+    buffers: list[tuple[Any, Any]] = []   # device memory, and the host's that it is of
 
     def there(host: Any) -> int:
         memory = device.buffer(host.nbytes)
-        held.append((memory, host))
+        buffers.append((memory, host))
         device.copy(memory.data.ptr, host.ctypes.data, host.nbytes, TO_DEVICE, device.compute)
         return int(memory.data.ptr)
 
@@ -266,7 +266,7 @@ def run_on(device: Device, op: Op, types: str, given: list[Any]) -> None:
             values.append(0 if value is None else value)
     with device.handle, device.compute:
         device.launch(op, types, values)
-    for memory, host in held:
+    for memory, host in buffers:
         device.copy(host.ctypes.data, memory.data.ptr, host.nbytes, TO_HOST, device.compute)
     device.compute.synchronize()
 

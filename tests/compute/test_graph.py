@@ -176,7 +176,7 @@ def test_without_the_pass_a_model_is_the_same(
     assert one.initial_state(3).tobytes() == other.initial_state(3).tobytes()
 
 
-def test_shapes_are_told_of_all_there_is(spec: Any) -> None:
+def test_shapes_of_everything_are_described(spec: Any) -> None:
     graph = [{"name": "a", **HIDDEN, "of": "input"}, {"name": "s", "stack": ["a", "a"]},
              {"name": "n", "layer_norm": 1e-3, "of": "s"}, {"name": "u", "unstack": "n"},
              {"name": "d", "dot": ["u", "a"]}]  # fmt: skip
@@ -213,11 +213,11 @@ def test_a_siamese_network_is_one_whose_layers_share_their_parameters(
         rigged = rig(spec(graph=graph, optimizer="sgd"), rows=rows, capacity=rows + 14)
         plan = rigged.plan()
         plan.predict(rigged.address)
-        told = plan.output()[: rigged.rows].copy()
+        predictions = plan.output()[: rigged.rows].copy()
         losses = [rigged.step(plan, learning_rate=0.1) for _ in range(10)]
         views = rigged.model.views(rigged.state)
         kept = {name: views[name].copy() for name in ("h.weight", "h.bias", "a.weight", "b.bias")}
-        found.append((told, losses, kept))
+        found.append((predictions, losses, kept))
     assert np.array_equal(found[0][0], found[1][0]) and found[0][1] == pytest.approx(found[1][1], rel=1e-5)
     for name, parameter in found[0][2].items():
         np.testing.assert_allclose(parameter, found[1][2][name], rtol=1e-4, atol=1e-6)

@@ -14,7 +14,7 @@ from looped import over
 from streamtrain import _native
 from streamtrain.compute import curves, losses, metrics
 from streamtrain.compute.confusion import by_class, of_the_positive
-from streamtrain.compute.judged import Judged
+from streamtrain.compute.judged import Evaluator
 from streamtrain.compute.metrics import auc, is_lower_better, numbers, ranked, summary, usual
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS as NAMES
@@ -280,7 +280,7 @@ def test_top_classes_and_confusion_are_scikit_learns(rig: Any, spec: Any, classe
     rigged = rig(spec(loss="softmax_cross_entropy", classes=classes), rows=200, capacity=256)
     rigged.model.views(rigged.state)["output.weight"][:] = rigged.rng.normal(0, 0.5, (5, classes))
     figures, p, y, w = trained(rigged, 4, classes - 1)
-    every, told = list(range(classes)), p.argmax(1)
+    every, predicted = list(range(classes)), p.argmax(1)
     for most in (5, 10, 100):
         name = f"top_{most}_accuracy"
         assert (name in figures) == (classes > most) == (name in rigged.model.figures)
@@ -292,11 +292,11 @@ def test_top_classes_and_confusion_are_scikit_learns(rig: Any, spec: Any, classe
     if classes > 64:
         return
     matrix = figures["confusion_matrix"]
-    np.testing.assert_allclose(matrix, sk.confusion_matrix(y, told, sample_weight=w, labels=every), rtol=1e-9)
+    np.testing.assert_allclose(matrix, sk.confusion_matrix(y, predicted, sample_weight=w, labels=every), rtol=1e-9)
     for name, scored in (("precision", sk.precision_score), ("recall", sk.recall_score), ("f1", sk.f1_score)):
-        exact = scored(y, told, sample_weight=w, average="macro", zero_division=0)
+        exact = scored(y, predicted, sample_weight=w, average="macro", zero_division=0)
         assert figures[f"macro_{name}"] == pytest.approx(exact, rel=1e-9)
-        exact = scored(y, told, sample_weight=w, average=None, labels=every, zero_division=0)
+        exact = scored(y, predicted, sample_weight=w, average=None, labels=every, zero_division=0)
         assert [each[name] for each in by_class(matrix)] == pytest.approx(exact, rel=1e-9)
     assert sum(each["weight"] for each in by_class(matrix)) == pytest.approx(w.sum())
     assert np.trace(matrix) / w.sum() == pytest.approx(figures["accuracy"])
@@ -332,7 +332,7 @@ def begun(begin: int, closed: int) -> dict[str, Any]:
     return blocks | {"window.closed": np.array([closed])}
 
 
-def test_the_first_window_grows_and_each_that_closes_is_told_over_starts() -> None:
+def test_the_first_window_grows_and_each_that_closes_is_reported_over_starts() -> None:
     quality = Quality()
     quality.begin(state(0) | begun(0, 0), {})
     assert quality.look(state(2_000))["window"]["rows"] == 2_000
@@ -348,7 +348,7 @@ def test_the_first_window_grows_and_each_that_closes_is_told_over_starts() -> No
     assert again.look(state(42_000), [scores(41_500)])["window"]["rows"] == 10_500
 
 
-def test_updates_and_the_columns_most_clipped_are_told() -> None:
+def test_updates_and_the_columns_most_clipped_are_reported() -> None:
     moments = np.zeros((3, len(NAMES)))
     moments[:, NAMES.index("clipped")] = [2, 0, 7]
     quality = Quality(["a", "b", "c"])
@@ -470,7 +470,7 @@ def test_figures_are_those_of_the_rows_that_have_the_label(rig: Any, spec: Any) 
     assert figures["loss"] == pytest.approx(mean, rel=1e-12)
 
 
-def test_a_model_names_its_figures_and_the_one_that_training_is_judged_by(spec: Any) -> None:
+def test_a_model_names_its_figures_and_the_one_that_training_is_scored_by(spec: Any) -> None:
     known = Model(spec(heads=[LATE, DELAY])).figures
     assert {"loss", "late.log_loss", "late.auc", "delay.rmse", "delay.constant_rmse"} <= set(known)
     assert not {"rows", "weight", "late.rows", "delay.weight"} & set(known)
@@ -479,11 +479,11 @@ def test_a_model_names_its_figures_and_the_one_that_training_is_judged_by(spec: 
     assert "loss" not in ranked(Model(spec(loss="huber")).figures)
 
 
-def test_held_out_rows_are_judged_head_by_head(rig: Any, spec: Any) -> None:
+def test_validation_rows_are_scored_head_by_head(rig: Any, spec: Any) -> None:
     rigged = rig(spec(heads=[DELAY, LATE], layers=[HIDDEN, {"dropout": 0.5}]))
-    judged = Judged(rigged.model, rigged.layout, rigged.state)
-    judged.add(rigged.slot)
-    found = summary(judged.scores())
+    validation = Evaluator(rigged.model, rigged.layout, rigged.state)
+    validation.add(rigged.slot)
+    found = summary(validation.scores())
     plain = rig(spec(heads=[DELAY, LATE], layers=[HIDDEN]))
     plain.step(plain.plan())
     for name, value in numbers(summary(plain.model.scores(plain.share))).items():
@@ -530,9 +530,9 @@ def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend
 @over("name", losses.names())
 def test_every_loss_scores_as_training_does(rig: Any, spec: Any, name: str, rows: int) -> None:
     rigged = rig(spec(loss=name, layers=[shapes.HIDDEN], **losses.get(name).EXAMPLES[0]), rows=rows, capacity=rows)
-    judged = Judged(rigged.model, rigged.layout, rigged.state)
-    judged.add(rigged.slot)
-    found = {key: block.copy() for key, block in judged.scores().items()}
+    validation = Evaluator(rigged.model, rigged.layout, rigged.state)
+    validation.add(rigged.slot)
+    found = {key: block.copy() for key, block in validation.scores().items()}
     rigged.step(rigged.plan())
     for key, block in rigged.model.scores(rigged.share).items():
         np.testing.assert_array_equal(found[key], block)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from looped import over
 from slots import set_rows
-from stateful_examples import examples, held_of, ids
+from stateful_examples import examples, from_example, ids
 
 from streamtrain import _native
 from streamtrain.compute import initializers, losses, optimizers
@@ -319,13 +319,13 @@ def test_sgd_with_a_momentum_does_as_momentum_does(rig: Any, spec: Any) -> None:
     assert not [name for name in light if name.startswith("sgd.")]
 
 
-def held_blocks(model: Model) -> list[Any]:
+def state_blocks(model: Model) -> list[Any]:
     return [block for block in model.blocks if block.group == "statistics" and "made_" in block.name]
 
 
 def fold(rigged: Any) -> None:
     """Leaves what a round of one worker does."""
-    for block in held_blocks(rigged.model):
+    for block in state_blocks(rigged.model):
         base, share = (block_view(block, memory, block.part_offset) for memory in (rigged.base, rigged.share))
         base[...] = MEANINGS[block.rule](base.copy(), [share], [1.0])[""]
         share[...] = 0
@@ -334,7 +334,7 @@ def fold(rigged: Any) -> None:
 @over(("name", "example"), examples(), ids=ids())
 def test_a_row_sees_the_rounds_start(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
     """The same batch again in a round: the same predictions, but for what was learned; another round: others."""
-    rigged = rig(spec(held=[held_of(name, example)], numbers=0, layers=[HIDDEN]))
+    rigged = rig(spec(held=[from_example(name, example)], numbers=0, layers=[HIDDEN]))
     plan = rigged.plan()
     seen = []
     for _ in range(4):
@@ -351,7 +351,7 @@ def test_a_row_sees_the_rounds_start(rig: Any, spec: Any, name: str, example: di
 def test_the_backends_agree_over_rounds(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
     found, bits = {}, set()
     for backend, isa in [("reference", ""), *(("cpu", isa) for isa in _native.supported_isas())]:
-        rigged = rig(spec(held=[held_of(name, example)], layers=[HIDDEN]))
+        rigged = rig(spec(held=[from_example(name, example)], layers=[HIDDEN]))
         plan = rigged.plan(backend, isa)
         for _ in range(3):
             rigged.fill()
@@ -359,7 +359,7 @@ def test_the_backends_agree_over_rounds(rig: Any, spec: Any, name: str, example:
             rigged.step(plan)
             fold(rigged)
         plan.predict(rigged.address)
-        blocks = [block_view(block, rigged.base, block.part_offset).copy() for block in held_blocks(rigged.model)]
+        blocks = [block_view(block, rigged.base, block.part_offset).copy() for block in state_blocks(rigged.model)]
         found[backend + isa] = (plan.output()[: rigged.rows].copy(), blocks)
         if backend == "cpu":
             bits.add((rigged.state.tobytes(), rigged.base.tobytes(), plan.output().tobytes()))
@@ -375,13 +375,13 @@ def test_the_backends_agree_over_rounds(rig: Any, spec: Any, name: str, example:
 def test_rows_without_weight_are_not_gathered(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
     shares = []
     for noise in (0, 5):
-        rigged = rig(spec(held=[held_of(name, example)]))
+        rigged = rig(spec(held=[from_example(name, example)]))
         row = rigged.rows // 2   # of weight 0
         for block in ("held.numbers", "held.categories"):
             if block in rigged.blocks:
                 rigged.blocks[block][row] = noise
         rigged.step(rigged.plan())
-        shares.append([block_view(each, rigged.share, each.part_offset).copy() for each in held_blocks(rigged.model)])
+        shares.append([block_view(each, rigged.share, each.part_offset).copy() for each in state_blocks(rigged.model)])
     for one, other in zip(*shares, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -429,7 +429,7 @@ TABLES = ("zone", "tags", "user")
 
 def job_of(init: str | None) -> Job:
     given = {} if init is None else {"init": init}
-    columns = {name: {**told, **given} if name in TABLES else told for name, told in COLUMNS.items()}
+    columns = {name: {**column, **given} if name in TABLES else column for name, column in COLUMNS.items()}
     layers = [{"cross": 2, **given}, {"dense": 4, **given}]
     return Job.from_tables({"name": "job", "kafka": {"bootstrap.servers": "x:1"}, "columns": columns,
                             "model": {"layers": layers}})  # fmt: skip

@@ -249,10 +249,10 @@ def bits(content: Any, fields: Sequence[str]) -> Any:
     """To compare; of a NaN not which one it is."""
     if isinstance(content, _native.StepBlock):
         return tuple(repr(getattr(content, name)) for name in fields)
-    held: Array = content.copy()
-    if held.dtype.kind == "f":
-        held[np.isnan(held)] = np.nan
-    return held.tobytes()
+    values: Array = content.copy()
+    if values.dtype.kind == "f":
+        values[np.isnan(values)] = np.nan
+    return values.tobytes()
 
 
 HOSTILE_SIZES = (0, 1, 33, 1000)
@@ -288,8 +288,8 @@ def assert_near(kind: str, name: str, found: Array, expected: Array, limit: Arra
     """As far from the meaning as the limit at most, where a float can hold it. What overflowed on the way may be
     infinite or NaN, but not a wrong number; what is no number in the meaning is none here, gradients aside."""
     with np.errstate(all="ignore"):
-        held = np.isfinite(expected.astype(found.dtype))
-        far = held & ~(abs(found.astype(np.float64) - expected) <= limit)
+        finite = np.isfinite(expected.astype(found.dtype))
+        far = finite & ~(abs(found.astype(np.float64) - expected) <= limit)
     if kind in OVERFLOWS:
         far &= np.isfinite(found)
     if kind == "nan" and name.startswith(("d", "da", "db")):

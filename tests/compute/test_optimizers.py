@@ -59,8 +59,8 @@ def run(name: str, dtype: type, **given: float) -> np.ndarray[Any, Any]:
     plain = {**options, **dict.fromkeys(getattr(entry, "FOLDED", ()), 0.0), "end": COUNT}
     settings = np.array([[*(plain[each] for each in SETTINGS), *entry.factors(options)]])
     p = start().astype(dtype)
-    held = [np.zeros(COUNT, dtype) for _ in entry.state(options)]
-    padded = [*held, *[None] * (len(KEPT) - len(held))]
+    state = [np.zeros(COUNT, dtype) for _ in entry.state(options)]
+    padded = [*state, *[None] * (len(KEPT) - len(state))]
     for number, g in enumerate(gradients(), 1):
         block = step(learning_rate=rate_of(name), number=number)
         arguments = [COUNT, 1, block, settings, None, g.astype(dtype), p, *padded]
@@ -101,9 +101,9 @@ def test_it_is_no_further_from_float64_than_pytorch(name: str, decay: float) -> 
 @over("name", ALL)
 def test_what_a_step_does_not_touch_stays(rig: Any, spec: Any, name: str) -> None:
     """Rows of a table, whatever shrinks the others; and everything where a batch has no weight."""
-    told = spec(categories=1, optimizer=name)
-    told["optimizer"] |= {"weight_decay": 0.5, "l2": 0.5, "l1": 0.01}
-    rigged = rig(told)
+    model_spec = spec(categories=1, optimizer=name)
+    model_spec["optimizer"] |= {"weight_decay": 0.5, "l2": 0.5, "l1": 0.01}
+    rigged = rig(model_spec)
     rigged.blocks["categories"][:] = 2
     rigged.blocks["categories"][::3] = 5
     plan, views = rigged.plan(), rigged.model.views(rigged.state)
@@ -170,9 +170,9 @@ def test_a_setting_of_the_formulas_own_counts_once(rig: Any, spec: Any, name: st
     rigged.blocks["numbers"][:] = 0
     views, plan = rigged.model.views(rigged.state), rigged.plan()
     p, options = views["output.weight"][:, 0].copy(), optimizers.by_group(name, folded)["weight"]
-    held = [np.zeros(len(p), np.float32) for _ in optimizers.get(name).state(options)]
+    state = [np.zeros(len(p), np.float32) for _ in optimizers.get(name).state(options)]
     settings = np.array([[len(p), 1.0, 0, 0, 0, 0, *optimizers.get(name).factors(options)]])
-    padded = [*held, *[None] * (len(KEPT) - len(held))]
+    padded = [*state, *[None] * (len(KEPT) - len(state))]
     for view in (views[block.name] for block in rigged.model.blocks if block.group == "optimizer"):
         view[:] = 0
     rigged.step(plan)
@@ -189,9 +189,9 @@ def test_what_a_manifest_has_is_read_as_it_was(name: str) -> None:
     assert optimizers.normal(name, again) == normal and not list(optimizers.wrong(name, again))
 
 
-def stepped(rig: Any, told: dict[str, Any], **optimizer: Any) -> dict[str, float]:
+def stepped(rig: Any, model_spec: dict[str, Any], **optimizer: Any) -> dict[str, float]:
     """Norms of what a step of plain descent at rate 1 took away, by parameter."""
-    rigged = rig({**told, "optimizer": {"name": "sgd", **optimizer}})
+    rigged = rig({**model_spec, "optimizer": {"name": "sgd", **optimizer}})
     rigged.blocks["label"][:] = rigged.blocks["label"][::-1]   # something to learn
     views, plan = rigged.model.views(rigged.state), rigged.plan()
     before = {block.name: views[block.name].copy() for block in rigged.model.blocks if block.group == "parameters"}
@@ -201,14 +201,16 @@ def stepped(rig: Any, told: dict[str, Any], **optimizer: Any) -> dict[str, float
 
 def test_clipping_by_norm_scales_what_is_together(rig: Any, spec: Any) -> None:
     """The whole to one norm, or each group to its own, tables of both kinds with it."""
-    told = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
-    plain = stepped(rig, told)
+    model_spec = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
+    plain = stepped(rig, model_spec)
     whole = float(np.linalg.norm(list(plain.values())))
-    clipped = stepped(rig, told, clip_norm=whole / 4)
+    clipped = stepped(rig, model_spec, clip_norm=whole / 4)
     for name, norm in plain.items():
         assert clipped[name] == pytest.approx(norm / 4, rel=1e-3, abs=1e-6), name
-    assert stepped(rig, told, clip_norm=whole * 4) == pytest.approx(plain, rel=1e-6)
-    grouped = stepped(rig, told, groups={"bias": {"clip_group_norm": 0.01}, "embedding": {"clip_group_norm": 0.02}})
+    assert stepped(rig, model_spec, clip_norm=whole * 4) == pytest.approx(plain, rel=1e-6)
+    grouped = stepped(
+        rig, model_spec, groups={"bias": {"clip_group_norm": 0.01}, "embedding": {"clip_group_norm": 0.02}}
+    )
     for kind, limit in (("bias", 0.01), ("embedding", 0.02)):
         names = [name for name in plain if name.endswith(kind)]
         assert np.linalg.norm([plain[name] for name in names]) > limit
@@ -217,9 +219,9 @@ def test_clipping_by_norm_scales_what_is_together(rig: Any, spec: Any) -> None:
 
 
 def test_clipping_by_norm_is_what_the_reference_does(rig: Any, spec: Any) -> None:
-    told = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
-    told["optimizer"] = {"name": "sgd", "clip_norm": 0.3, "clip_group_norm": 0.2}
-    one, other = rig(told), rig(told)
+    model_spec = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
+    model_spec["optimizer"] = {"name": "sgd", "clip_norm": 0.3, "clip_group_norm": 0.2}
+    one, other = rig(model_spec), rig(model_spec)
     for rigged, plan in ((one, one.plan("cpu")), (other, other.plan("precise"))):
         for _ in range(2):
             rigged.step(plan, learning_rate=0.5)
@@ -314,7 +316,7 @@ def test_a_score_that_is_to_grow() -> None:
     assert at([0.5, 0.58, 0.65, 0.7, 0.74], no_improvement=2, least_improvement=0.1) == ("no_improvement", 5)
 
 
-def test_a_score_that_is_none_is_told_first() -> None:
+def test_a_score_that_is_none_is_reported_first() -> None:
     conditions = Conditions(minimise=True, invalid_score=True, no_improvement=1, rows=100, epochs=1, time_s=1)
     assert ends_at(conditions, [NAN]) == ("invalid_score", 1)
     assert not Conditions(minimise=True, invalid_score=True, least_improvement=0.1).end_by_themselves
@@ -358,8 +360,8 @@ CASES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@over(("told", "rival", "arguments"), CASES, ids=[str(at) for at in range(len(CASES))])
-def test_it_is_pytorchs(told: dict[str, Any], rival: str, arguments: dict[str, Any]) -> None:
+@over(("schedule", "rival", "arguments"), CASES, ids=[str(at) for at in range(len(CASES))])
+def test_it_is_pytorchs(schedule: dict[str, Any], rival: str, arguments: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     scheduler, expected = getattr(torch.optim.lr_scheduler, rival)(optimizer, **arguments), []
@@ -368,7 +370,7 @@ def test_it_is_pytorchs(told: dict[str, Any], rival: str, arguments: dict[str, A
         optimizer.step()
         if at < RATES - 1:
             scheduler.step()
-    rate = schedules.rates({"rate": 1.0, **told})
+    rate = schedules.rates({"rate": 1.0, **schedule})
     np.testing.assert_allclose([rate(at) for at in range(RATES)], expected, rtol=1e-9, atol=1e-12)
 
 
@@ -384,13 +386,15 @@ def test_the_others_by_their_formula() -> None:
 def test_it_warms_up_and_answers_at_any_step(name: str) -> None:
     needed = {key: 4 if key == "steps" else 0.5 for key, option in schedules.own_options(name).items()
               if key in ("steps", "gamma")}  # fmt: skip
-    told = schedules.normal(name, {**needed, "warm_up": 10}, 0.1)
-    plain, warm = schedules.rates({**told, "warm_up": 0}), schedules.rates(told)
+    schedule = schedules.normal(name, {**needed, "warm_up": 10}, 0.1)
+    plain, warm = schedules.rates({**schedule, "warm_up": 0}), schedules.rates(schedule)
     for at in range(30):
         assert warm(at) == pytest.approx(plain(at) * min(1, (at + 1) / 10))
     for at in (10**6, 10**12, 2**62):
         assert 0 <= plain(at) <= 0.1
-    assert schedules.normal(name, {key: told[key] for key in told if key not in ("name", "rate")}, 0.1) == told
+    assert (
+        schedules.normal(name, {key: schedule[key] for key in schedule if key not in ("name", "rate")}, 0.1) == schedule
+    )
 
 
 def test_powers_and_cosines() -> None:
@@ -401,11 +405,11 @@ def test_powers_and_cosines() -> None:
     assert power(0.5, 1e18) == 0.0
 
 
-@over(("told", "message"), [
+@over(("schedule", "message"), [
     ({"name": "cosine", "rate": 1.0, "steps": 0}, "cosine: steps: expected a whole number from 1"),
     ({"name": "cosine", "rate": 1.0, "steps": 3, "gamma": 1}, "cosine: gamma: unknown setting of cosine"),
     ({"name": "cosinus", "rate": 1.0}, "cosinus"), ({"name": "constant"}, "expected a schedule such as"),
 ])  # fmt: skip
-def test_what_is_no_schedule_is_refused(told: dict[str, Any], message: str) -> None:
+def test_what_is_no_schedule_is_refused(schedule: dict[str, Any], message: str) -> None:
     with pytest.raises(UserMistake, match=message):
-        schedules.rates(told)
+        schedules.rates(schedule)

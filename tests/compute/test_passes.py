@@ -80,10 +80,10 @@ def test_rows_of_a_tile_are_those_of_the_batch(op: Op, types: str) -> None:
 
 
 def test_many_tiles_agree_with_float64(rig: Any, spec: Any) -> None:
-    told = spec(layers=[{"dense": 7, "activation": "tanh"}], categories=1, standardize=True, optimizer="sgd")
+    model_spec = spec(layers=[{"dense": 7, "activation": "tanh"}], categories=1, standardize=True, optimizer="sgd")
     rows, found = 20 * TILE_ROWS + 77, {}
     for backend in ("cpu", "precise"):
-        rigged = rig(told, rows=rows, capacity=rows + 100)
+        rigged = rig(model_spec, rows=rows, capacity=rows + 100)
         plan = rigged.plan(backend)
         rigged.statistics(plan)
         losses = [rigged.step(plan, learning_rate=0.1) for _ in range(5)]
@@ -193,9 +193,9 @@ def test_what_follows_each_other_is_one_launch(rig: Any, spec: Any, monkeypatch:
 def test_explain_tells_what_the_passes_made(rig: Any, spec: Any) -> None:
     rigged = rig(spec(graph=RESIDUAL), capacity=CAPACITY)
     program = rigged.model.program(rigged.layout)
-    steps, told = program.phases["train"], explained(rigged.model, program)["phases"]["train"]
-    assert told["launches"] == sum(1 for _ in launches(steps)) < told["calls"] == sum(told["ops"].values())
-    assert 0 < told["by_tiles"] < told["calls"]
+    steps, phase = program.phases["train"], explained(rigged.model, program)["phases"]["train"]
+    assert phase["launches"] == sum(1 for _ in launches(steps)) < phase["calls"] == sum(phase["ops"].values())
+    assert 0 < phase["by_tiles"] < phase["calls"]
     one = Chain((scaled(work("b", 3), work("a", 3), 3),))
     alone = replace(program, phases={"train": (one,)})
     found = explained(rigged.model, alone)["phases"]["train"]
@@ -424,7 +424,7 @@ READ = ("given", "known", "size", "value")
 MANY_TILES = 5 * TILE_ROWS + 77
 
 
-def told(task: str, what: str) -> str:
+def read_task(task: str, what: str) -> str:
     """Nothing, of a thread that has just ended."""
     try:
         return Path(f"/proc/self/task/{task}/{what}").read_text()
@@ -434,11 +434,11 @@ def told(task: str, what: str) -> str:
 
 def plan_threads() -> set[str]:
     """Returns the process's threads that are a plan's."""
-    return {task for task in os.listdir("/proc/self/task") if told(task, "comm") == "plan\n"}
+    return {task for task in os.listdir("/proc/self/task") if read_task(task, "comm") == "plan\n"}
 
 
 def wait_until_asleep(threads: set[str]) -> None:
-    wait_for(lambda: all(told(task, "stat").rpartition(")")[2].startswith(" S") for task in threads))
+    wait_for(lambda: all(read_task(task, "stat").rpartition(")")[2].startswith(" S") for task in threads))
 
 
 @pytest.mark.parametrize("steps", [600, pytest.param(2000, marks=pytest.mark.full)])

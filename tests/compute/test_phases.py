@@ -37,12 +37,12 @@ def objective_of(rigged: Any, isa: str = "") -> Objective:
 @each_shape
 def test_the_gradient_is_what_a_step_follows(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     """SGD without settings of its own goes by rate x gradient; a table's rows that no row has stay."""
-    told = spec(**{**shape, "optimizer": "sgd"})
-    builder, _ = Model(told).built(1)
+    model_spec = spec(**{**shape, "optimizer": "sgd"})
+    builder, _ = Model(model_spec).built(1)
     if builder.draws or builder.averages:
         return   # no window has such an objective
     for rows in (50, 700):
-        one, other = rig(told, rows=rows, capacity=rows), rig(told, rows=rows, capacity=rows)
+        one, other = rig(model_spec, rows=rows, capacity=rows), rig(model_spec, rows=rows, capacity=rows)
         objective = objective_of(one)
         before = objective.start()
         value, gradient = objective(before)
@@ -80,8 +80,8 @@ def outcome(rigged: Any, backend: str, threads: int, phases: tuple[str, ...]) ->
     return [repr(results).encode(), rigged.state.tobytes(), rigged.share.tobytes(), plan.output().tobytes()]
 
 
-def assert_parts_are_whole(rig: Any, told: dict[str, Any], backend: str, rows: int, threads: int = 1) -> None:
-    one, other = (outcome(rig(told, rows=rows, capacity=rows), backend, threads, phases)
+def assert_parts_are_whole(rig: Any, model_spec: dict[str, Any], backend: str, rows: int, threads: int = 1) -> None:
+    one, other = (outcome(rig(model_spec, rows=rows, capacity=rows), backend, threads, phases)
                   for phases in (("train",), _native.PLAN_PHASES["train"]))  # fmt: skip
     assert one == other
 
@@ -94,10 +94,10 @@ def test_a_step_is_its_parts_one_after_the_other(rig: Any, spec: Any, shape: dic
 @over("backend", [*BACKENDS, "precise"])
 @over("limit", ["clip_norm", "clip_group_norm"])
 def test_one_that_clips_by_norm_is_too(rig: Any, spec: Any, backend: str, limit: str) -> None:
-    told = spec(**CLIPPED)
-    told["optimizer"] |= {limit: 0.01, "l2": 0.1}
+    model_spec = spec(**CLIPPED)
+    model_spec["optimizer"] |= {limit: 0.01, "l2": 0.1}
     for rows, threads in ((50, 1), (700, 1), (700, 3)):
-        assert_parts_are_whole(rig, told, backend, rows, threads)
+        assert_parts_are_whole(rig, model_spec, backend, rows, threads)
 
 
 @over("backend", [*BACKENDS, "precise"])
@@ -136,7 +136,7 @@ def test_no_part_has_a_call_of_another(spec: Any) -> None:
         assert {id(call) for call in calls} == {id(call) for call in builder.calls_of(whole)}
 
 
-def test_a_plan_has_the_phases_asked_for(rig: Any, spec: Any) -> None:
+def test_a_plan_has_the_requested_phases(rig: Any, spec: Any) -> None:
     rigged = rig(spec(layers=[HIDDEN]))
     plan = rigged.plan(phases=PREDICTING)
     plan.predict(rigged.address)
@@ -148,7 +148,7 @@ def test_a_plan_has_the_phases_asked_for(rig: Any, spec: Any) -> None:
         other.train(rigged.address)
 
 
-def test_what_is_not_asked_for_takes_no_memory(rig: Any, spec: Any) -> None:
+def test_what_is_not_requested_takes_no_memory(rig: Any, spec: Any) -> None:
     rigged = rig(spec(layers=[{"dense": 512, "activation": "tanh"}] * 2), rows=10, capacity=10)
     sizes = {phase: rigged.model.program(rigged.layout, (phase,)).workspace_bytes for phase in _native.PLAN_PHASES}
     parameters = 4 * 512 * 512
@@ -158,8 +158,8 @@ def test_what_is_not_asked_for_takes_no_memory(rig: Any, spec: Any) -> None:
 
 @over("backend", BACKENDS)
 def test_statistics_are_what_a_step_adds_to_the_share(rig: Any, spec: Any, backend: str) -> None:
-    told = spec(layers=[HIDDEN], standardize=True, loss="softmax_cross_entropy", classes=3)
-    one, other = rig(told), rig(told)
+    model_spec = spec(layers=[HIDDEN], standardize=True, loss="softmax_cross_entropy", classes=3)
+    one, other = rig(model_spec), rig(model_spec)
     one.step(one.plan(backend))
     state, plan = other.state.copy(), other.plan(backend, phases=("statistics",))
     plan.statistics(other.address)
@@ -170,17 +170,17 @@ def test_statistics_are_what_a_step_adds_to_the_share(rig: Any, spec: Any, backe
 TANH = {"dense": 6, "activation": "tanh"}
 
 
-def with_l2(told: dict[str, Any], **penalties: Any) -> dict[str, Any]:
-    return {**told, "optimizer": {"name": "sgd", **penalties}}
+def with_l2(model_spec: dict[str, Any], **penalties: Any) -> dict[str, Any]:
+    return {**model_spec, "optimizer": {"name": "sgd", **penalties}}
 
 
 def test_rows_cut_otherwise_have_the_same_value_and_gradient(rig: Any, spec: Any) -> None:
     """Each slot by the weights of its rows, which differ."""
-    told = with_l2(spec(loss="softmax_cross_entropy", layers=[TANH], categories=2, classes=3), l2=0.2)
-    whole = rig(told, rows=500, capacity=500)
+    model_spec = with_l2(spec(loss="softmax_cross_entropy", layers=[TANH], categories=2, classes=3), l2=0.2)
+    whole = rig(model_spec, rows=500, capacity=500)
     parts = []
     for first, end in ((0, 120), (120, 130), (130, 500)):
-        part = rig(told, rows=end - first, capacity=500)
+        part = rig(model_spec, rows=end - first, capacity=500)
         for name, block in part.blocks.items():
             block[:] = 0
             block[: end - first] = whole.blocks[name][first:end]
@@ -258,11 +258,11 @@ def test_active_rows_are_those_of_a_weight_above_0(rig: Any, spec: Any, loss: st
 @over("limit", ["clip_norm", "clip_group_norm"])
 def test_the_norm_is_that_of_the_gradient_before_it_is_clipped(rig: Any, spec: Any, backend: str, limit: str) -> None:
     """A step of SGD of rate 1 takes the gradient off."""
-    told = spec(layers=[HIDDEN], categories=2, bags=[0])
+    model_spec = spec(layers=[HIDDEN], categories=2, bags=[0])
     found = []
     for bound in (1e9, 1e-3):
-        told["optimizer"] = {"name": "sgd", limit: bound}
-        rigged = rig(told)
+        model_spec["optimizer"] = {"name": "sgd", limit: bound}
+        rigged = rig(model_spec)
         plan, before = rigged.plan(backend), rigged.learned.copy()
         rigged.step(plan, 1.0)
         found.append(plan.step.gradient_norm)
@@ -331,9 +331,9 @@ def test_how_many_at_a_time_changes_no_bit(rig: Any, spec: Any, monkeypatch: pyt
     states = set()
     for limit in (0, 5_000, 1 << 30):
         monkeypatch.setattr(inputs, "GRADIENT_BYTES", limit)
-        told = spec(categories=9, layers=[TANH])
-        told["optimizer"] = {"name": "adam", "clip_norm": clip}
-        rigged = rig(told)
+        model_spec = spec(categories=9, layers=[TANH])
+        model_spec["optimizer"] = {"name": "adam", "clip_norm": clip}
+        rigged = rig(model_spec)
         rigged.train(3, refills=True)
         states.add(rigged.state.tobytes() + rigged.share.tobytes())
     assert len(states) == 1

@@ -66,9 +66,9 @@ def test_both_payloads_give_the_state_back() -> None:
 def test_a_follower_loads_the_model_alone() -> None:
     source, target = state(layout(), 1), state(layout(), 2)
     snapshot.load(layout(), target, snapshot.model_payload(layout(), source))
-    loaded, former, wanted = (views(layout(), raw) for raw in (target, state(layout(), 2), source))
+    loaded, former, expected = (views(layout(), raw) for raw in (target, state(layout(), 2), source))
     for block in layout().blocks:
-        other = wanted if block.group in snapshot.MODEL_GROUPS else former
+        other = expected if block.group in snapshot.MODEL_GROUPS else former
         assert np.array_equal(loaded[block.name], other[block.name])
 
 

@@ -36,17 +36,17 @@ def with_dropout(inputs: Inputs) -> Any:
 
 
 def spec_with(make: Any, **given: Any) -> tuple[dict[str, Any], TorchModule]:
-    told, source = spec_of(**given), TorchModule.of(make)
-    shape, loss = input_shape(told), given.get("loss", "binary_cross_entropy")
+    model_spec, source = spec_of(**given), TorchModule.of(make)
+    shape, loss = input_shape(model_spec), given.get("loss", "binary_cross_entropy")
     numbers = [f"n{at}" for at in range(shape.numbers)]
     inputs = inputs_of(shape, numbers, losses.get(loss).outputs(shape))
     label_dtype = losses.label_dtype(losses.label_kind(loss))
-    return {**told, "torch": described(source, inputs, label_dtype).to_dict()}, source
+    return {**model_spec, "torch": described(source, inputs, label_dtype).to_dict()}, source
 
 
 def rig_with(make: Any, rows: int = 50, capacity: int = 64, **given: Any) -> Rig:
-    told, source = spec_with(make, **given)
-    return Rig(told, rows, capacity, network=source)
+    model_spec, source = spec_with(make, **given)
+    return Rig(model_spec, rows, capacity, network=source)
 
 
 @pytest.mark.parametrize("loss", losses.names())
@@ -102,10 +102,10 @@ def test_a_batch_too_small_for_moments_takes_the_running_ones_and_moves_them(row
         for each in (ours, theirs):
             each.blocks["weight"][:rows] = 1
         plans[1].predict(theirs.address)
-        told, label = plans[1].output()[:rows].astype(np.float64), theirs.blocks["label"][:rows]
-        judged = -np.log(np.where(label, told, 1 - told)).mean()
-        assert theirs.step(plans[1]) == pytest.approx(judged, rel=1e-4)
-        assert (abs(ours.step(plans[0]) - judged) < 1e-4) == (rows < 32)
+        p, label = plans[1].output()[:rows].astype(np.float64), theirs.blocks["label"][:rows]
+        expected_loss = -np.log(np.where(label, p, 1 - p)).mean()
+        assert theirs.step(plans[1]) == pytest.approx(expected_loss, rel=1e-4)
+        assert (abs(ours.step(plans[0]) - expected_loss) < 1e-4) == (rows < 32)
     for name, module in (("mean", "mean"), ("variance", "var")):
         assert np.allclose(mine[f"batch_norm0.running_{name}"], its[f"module.1.running_{module}"], rtol=1e-4, atol=1e-6)
     assert np.allclose(mine["dense0.weight"], its["module.0.weight"].T, rtol=1e-3, atol=1e-5)
@@ -134,7 +134,7 @@ def test_its_gradient_is_that_of_the_training_pass(loss: str) -> None:
 
 
 @over("rows", [9, 50])
-def test_running_moments_that_are_not_finite_are_told(rows: int) -> None:
+def test_running_moments_that_are_not_finite_are_reported(rows: int) -> None:
     """Their square is past float32, the loss is not: no snapshot may have them."""
     rigged = rig_with(with_moments, rows=rows)
     rigged.blocks["weight"][:rows] = 1
@@ -146,18 +146,18 @@ def test_running_moments_that_are_not_finite_are_told(rows: int) -> None:
 def test_a_module_says_from_how_many_rows_its_batches_have_moments() -> None:
     """Finds by trial whether a module needs a batch's own mean and variance, or keeps fixed ones."""
 
-    def told(module: Any) -> int:
+    def read_least_rows(module: Any) -> int:
         return described(TorchModule.of(module), Inputs(3, 1, {}), "f32").least_rows
 
     norm, frozen = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)) for _ in range(2))
     frozen[1].train = lambda mode=True: frozen[1]   # type: ignore[method-assign,assignment]
     frozen[1].training = False
-    assert (told(norm), told(frozen), told(two_layers)) == (32, 1, 1)
+    assert (read_least_rows(norm), read_least_rows(frozen), read_least_rows(two_layers)) == (32, 1, 1)
     norm.least_rows = 8
-    assert told(norm) == 8
+    assert read_least_rows(norm) == 8
     norm.least_rows = 0
     with pytest.raises(UserMistake, match=r"expected least_rows, .* a whole number from 1 to 1048576, got 0"):
-        told(norm)
+        read_least_rows(norm)
 
 
 @over("rows", [9, 50])
@@ -176,21 +176,21 @@ def test_random_numbers_go_by_the_step(rows: int) -> None:
 
 
 def test_it_starts_as_it_is_made() -> None:
-    told, source = spec_with(two_layers)
-    model = Model(told, source)
+    model_spec, source = spec_with(two_layers)
+    model = Model(model_spec, source)
     one, other = (model.views(model.initial_state(seed))["module.0.weight"].copy() for seed in (1, 2))
     assert np.array_equal(one, model.views(model.initial_state(1))["module.0.weight"])
     assert not np.array_equal(one, other)
     torch.manual_seed(1)
-    shape = ModuleSpec.from_dict(told["torch"]).inputs
+    shape = ModuleSpec.from_dict(model_spec["torch"]).inputs
     assert np.array_equal(one, two_layers(shape)[0].weight.detach().numpy())
-    held = two_layers(shape)
-    told, source = spec_with(held)
-    model = Model(told, source)
+    module = two_layers(shape)
+    model_spec, source = spec_with(module)
+    model = Model(model_spec, source)
     start = model.views(model.initial_state(5))["module.0.weight"]
-    assert np.array_equal(start, held[0].weight.detach().numpy())
+    assert np.array_equal(start, module[0].weight.detach().numpy())
     start[...] = 7
-    assert not (held[0].weight == 7).any()
+    assert not (module[0].weight == 7).any()
 
 
 LOSSES = {   # by the kind of a label: a loss of ours, and the same in PyTorch
@@ -326,8 +326,8 @@ def test_a_batch_without_weight_changes_nothing() -> None:
 
 
 def test_a_lazy_module_sees_its_inputs() -> None:
-    told, _ = spec_with(lambda: nn.Sequential(nn.LazyLinear(8), nn.LazyLinear(1)), categories=1)
-    assert told["torch"]["parameters"][0] == ["0.weight", [8, 8]]
+    model_spec, _ = spec_with(lambda: nn.Sequential(nn.LazyLinear(8), nn.LazyLinear(1)), categories=1)
+    assert model_spec["torch"]["parameters"][0] == ["0.weight", [8, 8]]
 
 
 def test_parameters_with_two_names_are_one() -> None:
@@ -349,15 +349,15 @@ def test_parameters_with_two_names_are_one() -> None:
 
 
 def test_without_the_module_the_state_is_laid_out_and_nothing_computed() -> None:
-    told, _ = spec_with(two_layers)
-    model, rigged = Model(told), rig_with(two_layers)
+    model_spec, _ = spec_with(two_layers)
+    model, rigged = Model(model_spec), rig_with(two_layers)
     assert model.layout.blocks[0].name == "module.0.weight"
     rigged.model = model
-    for wanted in (lambda: rigged.plan(), lambda: model.initial_state(0)):
+    for call in (lambda: rigged.plan(), lambda: model.initial_state(0)):
         with pytest.raises(UserMistake, match=r"test_torch:two_layers, which is not at hand: nothing is imported"):
-            wanted()
+            call()
     other = TorchModule.of(lambda inputs: nn.Sequential(nn.Linear(inputs.width, 9), nn.Linear(9, 1)))
-    rigged.model = Model(told, other)
+    rigged.model = Model(model_spec, other)
     with pytest.raises(UserMistake, match=r"expected 0.weight \[8, 5\], got 0.weight \[9, 5\]; .*not the snapshot's"):
         rigged.plan()
 
@@ -440,18 +440,18 @@ def test_what_would_break_a_guarantee_is_refused(name: str) -> None:
         described(TorchModule.of(make), Inputs(5, 1, {}), "f32")
 
 
-@over("told", [
+@over("change", [
     None, {"name": 3}, {"name": "a:b", "inputs": [0, 1, []]}, {"name": "a:b", "inputs": [3, 1, [["a", 2, 5]]]},
     {"parameters": []}, {"parameters": [["w", [2]], ["w", [2]]]}, {"parameters": [["w", [1 << 41]]]},
     {"parameters": [["w", [-1]]]}, {"counters": 7}, {"least_rows": 0},
     {"own_loss": 1}, {"optimizer": ["a"]}, {"optimizer": ["a", [["x", "m", [2]]], []]}, {"optimizer": ["a", [], [3]]},
     {"optimizer": ["a", [["w", "m", [2]]] * 2, []]},
 ])  # fmt: skip
-def test_what_a_manifest_says_is_checked(told: Any) -> None:
+def test_what_a_manifest_says_is_checked(change: Any) -> None:
     right = ModuleSpec("a:b", Inputs(3, 1, {"a": slice(0, 3)}), (), (), (), 1).to_dict() | {"parameters": [["w", [2]]]}
     assert ModuleSpec.from_dict(right).to_dict() == right
     with pytest.raises(UserMistake, match=r"model\.torch"):
-        ModuleSpec.from_dict(told if told is None else {**right, **told})
+        ModuleSpec.from_dict(change if change is None else {**right, **change})
 
 
 def test_the_norm_of_what_leads_to_an_output_is_a_modules_own_affair() -> None:

@@ -190,7 +190,7 @@ def table(page: Path, first: str) -> list[dict[str, str]]:
     return [dict(zip(found[0], row, strict=True)) for row in found[1:]]
 
 
-def told(page: Path, first: str) -> dict[str, Settings]:
+def read_settings(page: Path, first: str) -> dict[str, Settings]:
     """The settings of each entry: `{ entry = 1, setting = 2 }`, or `entry` (`setting`, `setting = 3`), or all in a
     column of settings."""
     found: dict[str, Settings] = {}
@@ -234,11 +234,11 @@ def without_own(name: str) -> Mapping[str, Option]:
     ],
 )
 def test_a_table_has_the_entries_of_a_registry(page: Path, first: str, registry: Any, options: Any) -> None:
-    check(told(page, first), {name: options(name) for name in registry.names()})
+    check(read_settings(page, first), {name: options(name) for name in registry.names()})
 
 
 def test_the_table_of_window_optimizers() -> None:
-    check(told(FIT, "`optimizer=`"), {name: each.own for name, each in MINIMIZERS.items()})
+    check(read_settings(FIT, "`optimizer=`"), {name: each.own for name, each in MINIMIZERS.items()})
 
 
 def test_what_optimizers_share() -> None:
@@ -263,7 +263,7 @@ def test_figures() -> None:
             label = {"role": "label"} | ({} if classes is None else {"classes": classes})
             job = Job.from_tables({"columns": {"x": {}, "y": label}, "model": {"loss": loss}})
             known |= set(Model(job.model_spec()).figures)
-    assert sorted(told(MODEL, "figure")) == sorted(name for name in known if not name.startswith(CONSTANT))
+    assert sorted(read_settings(MODEL, "figure")) == sorted(name for name in known if not name.startswith(CONSTANT))
     of_the_constant = set(re.findall(rf"`({CONSTANT}\w+)`", MODEL.read_text("utf-8")))
     assert of_the_constant == {name for name in known if name.startswith(CONSTANT)}
 
@@ -458,10 +458,10 @@ def test_every_setting_and_metric_named_exists() -> None:
         if match := re.match(rf"({sections})\.[a-z_.]+", span):
             assert match[0] in settings or match[0] in {"publish.archive", "model.py"}, span
     page = COMMANDS.read_text("utf-8")
-    told = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", page, re.DOTALL)
+    passages = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", page, re.DOTALL)
     (taken,) = re.findall(r"What its\s+processes take is read (.*?)\.\s", page, re.DOTALL)
     labels = {"reason", "name", "span", "partition", "version", "run", "process", "device"}
-    for text, meters in zip(told, (TrainerMeters("x", 1), PredictorMeters("x")), strict=True):
+    for text, meters in zip(passages, (TrainerMeters("x", 1), PredictorMeters("x")), strict=True):
         named = set(re.findall(r"`(\w+)`", text + taken)) - labels
         exposed = re.findall(r"^# TYPE streamtrain_(\w+) \w+", generate_latest(meters.registry).decode(), re.MULTILINE)
         assert named == {name for name in exposed if not name.endswith("_created")}

@@ -49,22 +49,22 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return found
 
 
-def run_apart(document: dict[str, Any], stdout: int, stderr: int, told: int) -> None:
+def run_apart(document: dict[str, Any], stdout: int, stderr: int, status_fd: int) -> None:
     """Returns in one more process; this one waits for it and tells how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     command = os.fork()
     if command:
         os.close(stdout)
         os.close(stderr)
-        os.write(told, command.to_bytes(8, "little"))
+        os.write(status_fd, command.to_bytes(8, "little"))
         _, how = os.waitpid(command, 0)
-        os.write(told, os.waitstatus_to_exitcode(how).to_bytes(4, "little", signed=True))
+        os.write(status_fd, os.waitstatus_to_exitcode(how).to_bytes(4, "little", signed=True))
         os._exit(0)
     null = os.open(os.devnull, os.O_RDONLY)
     for given, standard in ((null, 0), (stdout, 1), (stderr, 2)):
         os.dup2(given, standard)
         os.close(given)
-    os.close(told)
+    os.close(status_fd)
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     os.environ.clear()

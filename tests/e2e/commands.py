@@ -46,22 +46,22 @@ class Command:
         sys.audit("streamtrain.tests.command", arguments[0])
         ours, output = os.pipe()
         self.stdout = open(ours)  # noqa: SIM115
-        self._told, told = os.pipe()
+        self._status_fd, status_fd = os.pipe()
         document = json.dumps({"arguments": arguments, "environment": environment, "folder": os.getcwd()}).encode()
-        socket.send_fds(_server(), [len(document).to_bytes(4, "little")], [output, stderr.fileno(), told])
+        socket.send_fds(_server(), [len(document).to_bytes(4, "little")], [output, stderr.fileno(), status_fd])
         _server().sendall(document)
-        os.close(told)
+        os.close(status_fd)
         os.close(output)
-        self.pid = int.from_bytes(os.read(self._told, 8), "little")
+        self.pid = int.from_bytes(os.read(self._status_fd, 8), "little")
         assert self.pid, "the process that starts commands has ended"
-        os.set_blocking(self._told, False)
+        os.set_blocking(self._status_fd, False)
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         if self.returncode is None:
             try:
-                self.returncode = int.from_bytes(os.read(self._told, 4), "little", signed=True)
-                os.close(self._told)
+                self.returncode = int.from_bytes(os.read(self._status_fd, 4), "little", signed=True)
+                os.close(self._status_fd)
             except BlockingIOError:
                 return None
         return self.returncode

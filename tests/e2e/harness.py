@@ -290,14 +290,14 @@ def answered(answers: list[Any]) -> list[float | None]:
     return [None if each is None else float(np.float32(each)) for each in found]
 
 
-def predicted(job: LiveJob, asked: list[dict[str, Any]]) -> list[float | None]:
+def predicted(job: LiveJob, rows: list[dict[str, Any]]) -> list[float | None]:
     """The same from the requests and predictions topics."""
     producer = Producer({"bootstrap.servers": job.bootstrap})
-    for number, row in enumerate(asked):
+    for number, row in enumerate(rows):
         (value,) = encode_records(job.settings["format"], job.job.schema, [row])
         producer.produce(f"{job.name}.requests", value=value, key=str(number), partition=0)
     assert producer.flush(240) == 0
     assert job.here("predict", "--until-end").returncode == 0
     found = {int(each.key): each.prediction
              for each in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)}  # fmt: skip
-    return answered([found[number] for number in range(len(asked))])
+    return answered([found[number] for number in range(len(rows))])

@@ -86,10 +86,10 @@ class Feature:
     check: Callable[[Sink], object] = lambda sink: None
 
 
-def encode(sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
+def encode(sink: Sink, message_rows: Sequence[Row], number: int, is_request: bool) -> Iterator[Message]:
     """Messages of these rows by the job's own format."""
-    schema = sink.live.job.schema.for_requests() if asked else sink.live.job.schema
-    yield from ({"value": value} for value in encode_records(sink.live.job.records.named, schema, held))
+    schema = sink.live.job.schema.for_requests() if is_request else sink.live.job.schema
+    yield from ({"value": value} for value in encode_records(sink.live.job.records.named, schema, message_rows))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Plan:
     sizes: Sequence[int] = (1, 40, 7, 16)  # rows a message
     encode: Encode = encode
     once: bool = False  # one start: the coordinator dies within the commit of all rows, and so the whole run
-    asked: int = 24  # rows of requests
+    request_rows: int = 24  # rows of requests
     fits: bool = True  # the rows are such as a program gives, to `fit` and for answers
 
     def job(self, features: Sequence[Feature], twin: bool = False) -> str:
@@ -129,7 +129,7 @@ class Sink:
         self.apart = {name for name, column in schema.columns if column.around is not None}
         self.rows: list[Row] = []  # sent so far and to be trained, with all cells
         self.made = self.sent = self.left_out = 0  # rows; messages; rows of batches that are left out
-        self.asked: list[Row] = []
+        self.request_rows: list[Row] = []
         self.requests: list[Message] = []  # with these rows
         self.expected: Counter[tuple[str, str]] = Counter()  # dead rows
         self.planned = list(self._planned())
@@ -138,26 +138,26 @@ class Sink:
         bad = [each for feature in self.features for each in feature.bad]
         given, sizes = rows(self.plan.count), itertools.cycle(self.plan.sizes)
         for number in itertools.count():
-            if not (held := self.filled(itertools.islice(given, next(sizes)), number)):
+            if not (message_rows := self.filled(itertools.islice(given, next(sizes)), number)):
                 break
-            if len(self.asked) < self.plan.asked:
-                asked = [self.without_labels(row) for row in held]
-                self.requests += self.encoded(asked, number, asked=True)
-                self.asked += asked
+            if len(self.request_rows) < self.plan.request_rows:
+                request_rows = [self.without_labels(row) for row in message_rows]
+                self.requests += self.encoded(request_rows, number, is_request=True)
+                self.request_rows += request_rows
             one = bad.pop() if bad and number % 3 == 2 else None
-            spoilt = [{**held[0], **one.cells}] if one else []
-            made = list(self.encoded([*held[:2], *spoilt, *held[2:]], number))
+            spoilt = [{**message_rows[0], **one.cells}] if one else []
+            made = list(self.encoded([*message_rows[:2], *spoilt, *message_rows[2:]], number))
             yield from (Sent(message) for message in made[:-1])
-            yield Sent(made[-1], held, [(one.path, one.reason)] if one else [])
+            yield Sent(made[-1], message_rows, [(one.path, one.reason)] if one else [])
         assert not bad, f"too few messages for {bad}"
 
     def filled(self, given: Iterable[Row], number: int) -> list[Row]:
         """Rows with all features' cells, for the message of that number."""
-        held = list(given)
-        for row, feature in itertools.product(held, self.features):
+        message_rows = list(given)
+        for row, feature in itertools.product(message_rows, self.features):
             feature.cells(Place(self.made, number), row)
             self.made += feature is self.features[-1]
-        return held
+        return message_rows
 
     def without_labels(self, row: Row) -> Row:
         return {name: cell for name, cell in row.items() if name not in self.labels}
@@ -170,12 +170,12 @@ class Sink:
             row = feature.wire(row)
         return row
 
-    def encoded(self, held: Sequence[Row], number: int = 0, asked: bool = False) -> Iterator[Message]:
+    def encoded(self, message_rows: Sequence[Row], number: int = 0, is_request: bool = False) -> Iterator[Message]:
         around: Message = {"partition": 0}
         for feature in self.features:
             around |= feature.around(number)
-        held = [{name: cell for name, cell in row.items() if name not in self.apart} for row in held]
-        for message in self.plan.encode(self, [*map(self.wired, held)], number, asked):
+        message_rows = [{name: cell for name, cell in row.items() if name not in self.apart} for row in message_rows]
+        for message in self.plan.encode(self, [*map(self.wired, message_rows)], number, is_request):
             yield {**around, **message}
 
     def send(self, sent: Sequence[Sent]) -> None:
@@ -246,14 +246,14 @@ class Sink:
         assert not other, f"other bits than fit's: {other}"
         fitted = self.fitted.manifest.metrics["total"]
         assert self.total == fitted, f"other figures than fit's: {self.total}, {fitted}"
-        expected = self.fitted.predict(self.asked)
+        expected = self.fitted.predict(self.request_rows)
         assert len({*map(repr, expected)}) > 1
-        asked = [*map(self.wired, self.asked)]
+        rows = [*map(self.wired, self.request_rows)]
         with self.live.model() as model:
-            assert model.predict(asked) == expected
-            assert model.predict(asked[0]) == expected[0]
-            alike = [row for row in asked if row.keys() == asked[-1].keys()]
-            if asked == self.asked:
+            assert model.predict(rows) == expected
+            assert model.predict(rows[0]) == expected[0]
+            alike = [row for row in rows if row.keys() == rows[-1].keys()]
+            if rows == self.request_rows:
                 assert model.predict({name: [row[name] for row in alike] for name in alike[0]}) == model.predict(alike)
         self.live.produce_messages(self.requests, f"{self.live.name}.requests")
         done = self.live.here("predict", "--until-end")

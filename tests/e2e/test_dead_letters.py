@@ -73,8 +73,8 @@ def test_only_dead_rows_are_sent_again_and_once(job: LiveJob, tmp_path: Path) ->
     assert records(job) == before
     earlier = Resender(Job.load(job.path))
     assert earlier.look().rows == 1
-    (told,) = verb(job, "resend", code=1)
-    assert [told[name] for name in ("letters", "rows", "refused")] == [1, 1, dry["refused"]]
+    (report,) = verb(job, "resend", code=1)
+    assert [report[name] for name in ("letters", "rows", "refused")] == [1, 1, dry["refused"]]
     assert list(earlier.send(job.records)) == [], "it had looked before that"
     (new,) = [each for each in records(job) if each not in before]
     assert new["rows"] == [BAD] and new["key"] == "k" and new["partition"] == 1 and new["headers"] == {"trace": "abc"}
@@ -90,15 +90,15 @@ def test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_aga
     rows_after(job.path)
     job.verified()
     mend(job)
-    (told,) = verb(job, "resend")
-    assert (told["letters"], told["refused"]) == (2, [])
+    (report,) = verb(job, "resend")
+    assert (report["letters"], report["refused"]) == (2, [])
     with_key = [(each["key"], each["headers"]) for each in records(job)[-2:]]
     assert with_key == [(key.decode(), {name: raw.decode() for name, raw in headers}) for key, headers in around]
 
 
 def test_letters_left_behind_are_passed_over(job: LiveJob) -> None:
-    (told,) = verb(job, "resend", "--skip-bad", code=1)
-    assert told["letters"] == 0 and told["still_bad"] == {"$.x1": 1}
+    (report,) = verb(job, "resend", "--skip-bad", code=1)
+    assert report["letters"] == 0 and report["still_bad"] == {"$.x1": 1}
     mend(job)
     (again,) = verb(job, "resend")
     assert again["letters"] == 0
@@ -114,16 +114,16 @@ def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path
     if is_gone:
         (listed,) = verb(job, "list")
         remove(job, listed["record_offset"] + 1)
-        (told,) = verb(job, "resend", code=1)
+        (report,) = verb(job, "resend", code=1)
         place = f"{job.records}[0]@{listed['record_offset']}"
-        assert told["rows"] == 0 and len(told["refused"]) == 1
-        assert told["refused"][0].startswith(f"{place}: its record is")
+        assert report["rows"] == 0 and len(report["refused"]) == 1
+        assert report["refused"][0].startswith(f"{place}: its record is")
         return
     assert job.verified()["rows"] == {"trained": 1000 - 64, "dead_lettered": 64, "filtered": 0}
     assert "workers died at it three times" in job.here("read", "dead-letters", "--until-end", "--json").stdout
     job.replayed()
-    (told,) = verb(job, "resend")
-    assert (told["letters"], told["rows"], told["refused"]) == (1, 64, [])
+    (report,) = verb(job, "resend")
+    assert (report["letters"], report["rows"], report["refused"]) == (1, 64, [])
     sent = [each["key"] for each in records(job)]
     assert sent[1000:] == sent[192:256]  # each row has the key of its record
     rows_after(job.path)
@@ -145,10 +145,10 @@ def test_a_reference_whose_record_is_gone_is_refused_by_name(kafka: Any, tmp_pat
     remove(job, 2, partition=1)
     remove(job, 1)
     (shown,) = verb(job, "show", "0")
-    (told,) = verb(job, "resend", code=1)
-    assert (told["letters"], told["rows"], told["still_bad"]) == (1, 1, {})
+    (report,) = verb(job, "resend", code=1)
+    assert (report["letters"], report["rows"], report["still_bad"]) == (1, 1, {})
     gone = [f"{job.records}[1]@{offset}: its record is gone: the partition holds offsets 2 to 2" for offset in (0, 1)]
-    assert told["refused"] == [*gone, f"{job.records}[0]@0: its record is gone: the partition holds no record"]
+    assert report["refused"] == [*gone, f"{job.records}[0]@0: its record is gone: the partition holds no record"]
     assert shown["refused"] == gone[:1] and shown["dead_rows"] == []
     assert [record["rows"] for record in records(job) if record["offset"] > 2] == [[BAD]]
     (again,) = verb(job, "resend")

@@ -129,7 +129,7 @@ def test_it_ends_training(kafka: Any, tmp_path: Path, reason: str, early: dict[s
     job.verified()
 
 
-def held_file(folder: Path, count: int = 700) -> Path:
+def validation_file(folder: Path, count: int = 700) -> Path:
     path = folder / "held.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(count, seed=77)))
     return path
@@ -137,14 +137,14 @@ def held_file(folder: Path, count: int = 700) -> Path:
 
 def score_of(job: LiveJob, stored: Stored, path: Path) -> float:
     """Returns the log loss as `fit` computes it of a validation set."""
-    held = hold(Job.load(job.path), [path], "held")
+    validation = hold(Job.load(job.path), [path], "held")
     served = Served.of(stored.manifest, stored.digest, stored.model)
-    return float(held.judge(served.judged(held.layout))["log_loss"])
+    return float(validation.judge(served.evaluator(validation.layout))["log_loss"])
 
 
 @pytest.mark.full
 def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: Any, tmp_path: Path) -> None:
-    path = held_file(tmp_path)
+    path = validation_file(tmp_path)
     job = live_job(kafka, tmp_path, no_improvement=50, held_out={"files": [str(path)]})
     for part in range(2):
         job.produce(4000 + 8000 * part, seed=part)  # no window closes in the first
@@ -157,7 +157,7 @@ def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: An
         assert state["score"] == newest.manifest.metrics["held_out"]["log_loss"] == score_of(job, newest, path)
     job.verified()
     job.replayed()
-    held_file(tmp_path, 600)
+    validation_file(tmp_path, 600)
     job.produce(3000, seed=5)
     job.train("--until-end")
     assert standing(job)["evaluations"] == 1, "other rows begin anew"
@@ -177,8 +177,8 @@ def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: An
 
 
 @pytest.mark.full
-def test_a_first_start_with_a_broken_held_out_row_publishes_nothing(kafka: Any, tmp_path: Path) -> None:
-    path, topic = held_file(tmp_path, 10), kafka.fresh_name("held")
+def test_a_first_start_with_a_broken_validation_row_publishes_nothing(kafka: Any, tmp_path: Path) -> None:
+    path, topic = validation_file(tmp_path, 10), kafka.fresh_name("held")
     path.write_text(path.read_text() + '{"x1": "many", "y": 1}\n')
     job = live_job(kafka, tmp_path, no_improvement=50, held_out={"files": [str(path)]})
     refused = job.command("train", "--until-end")
@@ -195,7 +195,7 @@ def test_a_first_start_with_a_broken_held_out_row_publishes_nothing(kafka: Any, 
 
 
 @pytest.mark.full
-def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: Path) -> None:
+def test_rows_of_a_topic_are_those_that_it_had_at_first(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.fresh_name("held")
     job = live_job(kafka, tmp_path, no_improvement=50, held_out={"topic": topic})
     refused = job.command("train", "--until-end")
@@ -239,7 +239,7 @@ def best(job: LiveJob) -> Stored:
 )
 def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: Path, point: str) -> None:
     """Publications count with the run entry; what dies is told again to the same end, and the best stays the best."""
-    path = held_file(tmp_path)
+    path = validation_file(tmp_path)
     often = {"keep": 2, "publish_interval": "20ms", "round_interval": "20ms"}
     job = live_job(kafka, tmp_path, often, no_improvement=3, held_out={"files": [str(path)]})
     job.produce(ROWS)

@@ -214,7 +214,7 @@ def test_an_old_run_woken_after_its_replacement_is_mute(kafka: Any, tmp_path: Pa
     new.wait_event("started")
     job.produce(500, seed=9)
     new.wait_event("published", rows=2000)
-    held = job.newest().manifest
+    older = job.newest().manifest
     for process in tree:
         process.resume()
     assert old.finish() == 4
@@ -222,7 +222,7 @@ def test_an_old_run_woken_after_its_replacement_is_mute(kafka: Any, tmp_path: Pa
     new.wait_event("published", rows=2500)
     assert new.drain() == 0
     newest = job.newest().manifest
-    assert newest.run == held.run and newest.version > held.version
+    assert newest.run == older.run and newest.version > older.version
     assert job.verified()["rows"]["trained"] == 2500
 
 

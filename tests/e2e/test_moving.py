@@ -29,7 +29,7 @@ from tests.e2e import commands
 from tests.e2e.harness import LiveJob, answered, rows
 from tests.e2e.threaded import Run, rows_after
 
-ASKED = [{name: value for name, value in row.items() if name != "y"} for row in rows(50, seed=7)]
+REQUEST_ROWS = [{name: value for name, value in row.items() if name != "y"} for row in rows(50, seed=7)]
 
 
 def killed(job: LiveJob, path: Path, failpoint: str) -> None:
@@ -43,8 +43,8 @@ def exported(job: LiveJob, folder: Path, *arguments: str) -> Path:
     path = folder / f"{job.name}.snapshot"
     done = job.here("snapshots export", "--output", str(path), "--json", *arguments)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["file"], told["bytes"]) == (str(path), path.stat().st_size)
+    document = json.loads(done.stdout)
+    assert (document["file"], document["bytes"]) == (str(path), path.stat().st_size)
     return path
 
 
@@ -89,27 +89,27 @@ def test_into_another_job_the_same_bits_and_answers_then_trained_on(
     assert was.manifest.positions.topic_id in kept.stderr and other.manifests() == []
     with serving(trained.path, other.path) as server:
         wait_for(lambda: server.get(f"/v2/models/{trained.name}/ready").status_code == 200)
-        before = server.post(f"/predict/{trained.name}", ASKED).json()
-        assert server.post(f"/predict/{other.name}", ASKED).status_code == 503
-        told = imported(other, path, "--positions", "beginning")
+        before = server.post(f"/predict/{trained.name}", REQUEST_ROWS).json()
+        assert server.post(f"/predict/{other.name}", REQUEST_ROWS).status_code == 503
+        result = imported(other, path, "--positions", "beginning")
         server.wait_ready()
-        answers = [server.post(f"/predict/{other.name}", asked).json() for asked in (ASKED, ASKED[0])]
+        answers = [server.post(f"/predict/{other.name}", request).json() for request in (REQUEST_ROWS, REQUEST_ROWS[0])]
         assert server.stop() == 0
     now = other.newest()
     assert (now.model, now.trainer) == (was.model, was.trainer)
-    assert told["version"] == now.manifest.version == was.manifest.version + 1
-    assert told["digest"] == now.digest.hex() and now.manifest.parent is None
+    assert result["version"] == now.manifest.version == was.manifest.version + 1
+    assert result["digest"] == now.digest.hex() and now.manifest.parent is None
     check_came_from(now, was, trained.admin.cluster_id(), "beginning")
-    assert before["digest"] == was.digest.hex() != told["digest"]
+    assert before["digest"] == was.digest.hex() != result["digest"]
     shown = json.loads(other.here("snapshots show", "--json").stdout)
     assert shown["parameters_digest"] == was.manifest.parameters_digest
     for answer in answers:
-        assert (answer["version"], answer["digest"]) == (told["version"], told["digest"])
+        assert (answer["version"], answer["digest"]) == (result["version"], result["digest"])
         assert answer["lineage"] == now.manifest.lineage and answer["age_s"] >= 0
     assert answers[0]["predictions"] == before["predictions"]
     assert answers[1]["prediction"] == before["predictions"][0]["prediction"]
     with other.model() as model:
-        assert answered(model.predict(ASKED)) == answered(before["predictions"])
+        assert answered(model.predict(REQUEST_ROWS)) == answered(before["predictions"])
     other.verified()
     other.produce(1000, seed=3)
     assert rows_after(other.path) == 3000, "the snapshot's own rows count on"
@@ -117,7 +117,7 @@ def test_into_another_job_the_same_bits_and_answers_then_trained_on(
     assert report["rows"]["trained"] == 1000
     lineage = next(check for check in report["checks"] if check["name"] == "lineage")
     assert any(f"of job {trained.name}" in each and was.digest.hex()[:12] in each for each in lineage["not_checkable"])
-    other.replayed(told["version"])
+    other.replayed(result["version"])
     assert other.newest().manifest.imported == now.manifest.imported, "every snapshot of the lineage reaches back"
     assert other.newest().manifest.round > was.manifest.round
     ends = other.control().ends
@@ -129,17 +129,17 @@ def test_a_fit_goes_live(other: LiveJob, tmp_path: Path) -> None:
     fitted = streamtrain.fit(other.job, list(rows(1500)))
     fitted.save(tmp_path / "model")
     other.produce(1000, seed=3)
-    told = imported(other, tmp_path / "model")
+    result = imported(other, tmp_path / "model")
     now, manifest = other.newest(), fitted.manifest
     assert (now.model, now.trainer, now.manifest.version) == (fitted.payload, fitted.trainer, manifest.version + 1)
     (of,) = now.manifest.imported
     assert (of.version, of.digest.hex(), of.lineage) == (fitted.version, fitted.digest, manifest.lineage)
-    assert (of.cluster, of.positions, told["positions"][0]) == ("memory", "beginning", [0, 0])
+    assert (of.cluster, of.positions, result["positions"][0]) == ("memory", "beginning", [0, 0])
     with other.model() as model:
-        assert answered(model.predict(ASKED)) == answered(fitted.predict(ASKED))
+        assert answered(model.predict(REQUEST_ROWS)) == answered(fitted.predict(REQUEST_ROWS))
     other.verified()
     assert rows_after(other.path) == 2500 and other.verified()["rows"]["trained"] == 1000
-    other.replayed(told["version"])
+    other.replayed(result["version"])
     again = other.here("snapshots import", str(tmp_path / "model" / "model.snapshot"))
     assert again.returncode == 2 and "expected no snapshot yet" in " ".join(again.stderr.split())
     other.path.write_text(other.path.read_text().replace("[records]", '[records]\nstart = "2024-01-01"'))
@@ -153,13 +153,13 @@ def test_on_the_same_records_training_goes_on_where_it_ended(
     """A restore keeps what a lineage came from, an import of an import has both, a fresh start nothing."""
     at = f'name = "{trained.records}", partitions'
     other.path.write_text(other.path.read_text().replace("records = { partitions", f"records = {{ {at}"))
-    told = imported(other, path)
+    result = imported(other, path)
     trained.produce(500, seed=3)
     assert rows_after(other.path) == 2500
     assert other.verified()["rows"]["trained"] == 500
-    other.replayed(told["version"])
-    assert other.manifests()[0].version == told["version"]
-    rows_after(other.path, restore=told["version"])
+    other.replayed(result["version"])
+    assert other.manifests()[0].version == result["version"]
+    rows_after(other.path, restore=result["version"])
     again = other.newest()
     check_came_from(again, trained.newest(), trained.admin.cluster_id(), "keep")
     assert again.model == trained.newest().model
@@ -184,13 +184,13 @@ def test_between_clusters(kafka: Any, private_kafka: Callable[..., Broker], trai
     kept = other.here("snapshots import", str(path))
     assert kept.returncode == 2 and "--positions beginning, or --positions end" in kept.stderr
     assert trained.newest().manifest.positions.topic_id in kept.stderr and other.manifests() == []
-    told = imported(other, path, "--positions", "end")
-    assert told["imported"][0]["cluster"] == trained.admin.cluster_id() != other.admin.cluster_id()
-    assert sum(offset for offset, _ in told["positions"]) == 700
+    result = imported(other, path, "--positions", "end")
+    assert result["imported"][0]["cluster"] == trained.admin.cluster_id() != other.admin.cluster_id()
+    assert sum(offset for offset, _ in result["positions"]) == 700
     other.produce(300, seed=2)
     rows_after(other.path)
     assert other.verified()["rows"]["trained"] == 300
-    other.replayed(told["version"])
+    other.replayed(result["version"])
 
 
 def test_killed_within_its_transaction_nothing_is_there(trained: LiveJob, other: LiveJob, path: Path) -> None:

@@ -28,7 +28,7 @@ SETTINGS = {
     "model": 'layers = [ { dense = 8, activation = "relu" } ]\nloss = "softmax_cross_entropy"',
 }  # fmt: skip
 NAMES = ["low", "mid", "high"]
-ASKED = [{name: cell for name, cell in row.items() if name != "y"} for row in plain_rows(60, 7)]
+REQUEST_ROWS = [{name: cell for name, cell in row.items() if name != "y"} for row in plain_rows(60, 7)]
 
 
 def values(count: int, seed: int, classes: int) -> Iterator[bytes]:
@@ -51,7 +51,7 @@ def refusal(job: LiveJob, *add: str, **options: Any) -> str:
 
 def shares(stored: Stored) -> np.ndarray[Any, Any]:
     """The probabilities of each row asked for, by class."""
-    answers = Scorer(Served.of(stored.manifest, stored.digest, stored.model)).predict(ASKED)
+    answers = Scorer(Served.of(stored.manifest, stored.digest, stored.model)).predict(REQUEST_ROWS)
     return np.array([[*answer["probabilities"].values()] for answer in answers])
 
 
@@ -62,7 +62,7 @@ def check_forgeries(job: LiveJob, before: Stored, added: Stored) -> None:
     """
     with job.topic() as topic:
         located = {each.manifest.version: each for each in topic.list()}
-    snapshots = Snapshots(tuple(located.values()), frozenset(located), lambda wanted: before)
+    snapshots = Snapshots(tuple(located.values()), frozenset(located), lambda number: before)
 
     def found(manifest: Manifest) -> list[str]:
         forged = located[manifest.version]._replace(manifest=manifest)
@@ -115,7 +115,7 @@ def test_a_class_is_added_while_all_that_predict_go_on(kafka: Any, tmp_path: Pat
         wait_for(lambda: counters["version"] == version)
         with_classes(job, '"low", "mid", "high"')
         job.produce_values(values(3000, 1, 3))
-        assert "has no class high of y" in (told := refusal(job)) and "train --add-classes high'" in told
+        assert "has no class high of y" in (message := refusal(job)) and "train --add-classes high'" in message
         assert job.here("check").stdout.count("--add-classes high") == 1
         unknown = job.here("train", "--add-classes", "hop").stderr
         assert "expected classes of the job file, low, mid, high, got hop" in " ".join(unknown.split())
@@ -123,10 +123,10 @@ def test_a_class_is_added_while_all_that_predict_go_on(kafka: Any, tmp_path: Pat
         assert any(event["event"] == "restarting" for event in events)
         last = job.newest()
         wait_for(lambda: live.version == counters["version"] == last.manifest.version)
-        bench.ask(msgpack.packb(ASKED), "all")
+        bench.ask(msgpack.packb(REQUEST_ROWS), "all")
         bench.flush()
         wait_for(lambda: bench.counts())
-        answer, here = bench.answers()["all"], live.answer(ASKED)
+        answer, here = bench.answers()["all"], live.answer(REQUEST_ROWS)
         assert (answer.version, answer.prediction) == (here.version, here.values)
         assert {each["prediction"] for each in here.values} == {*NAMES}
     (manifest,) = (each for each in job.manifests() if each.restored is not None)

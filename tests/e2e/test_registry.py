@@ -140,9 +140,9 @@ def serialized(kind: str, front: RegistryFront, topic: str, given: Sequence[Any]
     """Messages with rows as Confluent's own serializers write them, with the schema's GUID in a header or its id."""
     serialize = _serializer(kind, front.url, headers)
     for row in given:
-        told: list[tuple[str, bytes | None]] = [TRACE]
+        pairs: list[tuple[str, bytes | None]] = [TRACE]
         datum = {"avro": lambda row: {"y": None, **row}, "protobuf": lambda row: flights()(**row)}.get(kind, dict)(row)
-        yield {"value": serialize(datum, SerializationContext(topic, MessageField.VALUE, told)), "headers": told}
+        yield {"value": serialize(datum, SerializationContext(topic, MessageField.VALUE, pairs)), "headers": pairs}
 
 
 def registry_job(kafka: Any, folder: Path, url: str, kind: str = "avro", schema: Any = ROW, **settings: Any) -> LiveJob:
@@ -157,10 +157,10 @@ def registry_job(kafka: Any, folder: Path, url: str, kind: str = "avro", schema:
 def answers_later(front: RegistryFront) -> None:
     """Answers 503 until there was a question."""
     front.mode = 503
-    front.asked.clear()
+    front.paths.clear()
 
     def come_back() -> None:
-        wait_for(lambda: front.asked)
+        wait_for(lambda: front.paths)
         front.mode = "through"
 
     threading.Thread(target=come_back, daemon=True).start()
@@ -235,15 +235,15 @@ def test_every_log_tells_the_schemas_of_its_own_rounds(
     produced(2)
     assert job.train("--until-end")[-1]["rows"] == 10_005
     front.mode = "away"
-    front.asked.clear()
+    front.paths.clear()
     job.check(10_005, 1)
-    assert not front.asked
+    assert not front.paths
     logs = list(round_logs(job.job.kafka_consumer(), f"{job.name}.rounds"))
-    told = [{number: bool(text) for number, (text, _) in log.named_schemas.items()} for log in logs if len(log.rounds)]
+    texts = [{number: bool(text) for number, (text, _) in log.named_schemas.items()} for log in logs if len(log.rounds)]
     old, new = str(known), str(late)
-    assert len(told) > 3 and all(log and log.get(old, True) for log in told), told
-    lately = [log[new] for log in told if new in log]  # its rows may be in several logs
-    assert told[0] == {old: True} and lately == sorted(lately) and set(lately) == {False, True}
+    assert len(texts) > 3 and all(log and log.get(old, True) for log in texts), texts
+    lately = [log[new] for log in texts if new in log]  # its rows may be in several logs
+    assert texts[0] == {old: True} and lately == sorted(lately) and set(lately) == {False, True}
 
 
 @pytest.mark.full
@@ -272,8 +272,8 @@ def test_check_asks_the_registry(
     number = registered(client, subject, NEWER)
     assert found(job) == ("ok", f"{front.url} answers, the newest of {subject} is {number}, which the columns take")
     number = registered(client, subject, OTHER)
-    told = f"$.x2: schema {number}: expected a double, got text"
-    assert found(job) == ("warning", f"{front.url} answers, {told}")
+    problem = f"$.x2: schema {number}: expected a double, got text"
+    assert found(job) == ("warning", f"{front.url} answers, {problem}")
     front.mode = 503
     state, text = found(job)
     assert state == "warning" and text.startswith(front.url) and "does not answer" in text
@@ -329,7 +329,7 @@ def test_a_writer_without_a_schema_says_so(
     front.mode = answer
     with pytest.raises(error, match=text):
         RecordWriter(job.job)
-    assert answer != 503 or len(front.asked) > 1
+    assert answer != 503 or len(front.paths) > 1
 
 
 def test_what_goes_on_from_records_with_headers(kafka: Any, front: RegistryFront, tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_what_goes_on_from_records_with_headers(kafka: Any, front: RegistryFront
 # -- what is asked ----------------------------------------------------------------------------------------------------
 
 
-def test_that_a_schema_came_is_told_whoever_asked(client: SchemaRegistryClient, front: RegistryFront) -> None:
+def test_the_arrival_of_a_schema_is_reported_to_all(client: SchemaRegistryClient, front: RegistryFront) -> None:
     """A record that waits for it is read again though another of its schema was the first to find it there."""
     number = str(registered(client, f"came-{id(front)}-value", ROW))
     ours = SchemaRegistry({"url": front.url}, "came", "avro")
@@ -367,12 +367,12 @@ def test_that_a_schema_came_is_told_whoever_asked(client: SchemaRegistryClient, 
     assert ours.ask_again() and not ours.ask_again()
 
 
-def test_an_id_is_asked_for_once(client: SchemaRegistryClient, front: RegistryFront) -> None:
+def test_an_id_is_requested_once(client: SchemaRegistryClient, front: RegistryFront) -> None:
     number = registered(client, f"asked-{id(front)}-value", ROW)
     ours = SchemaRegistry({"url": front.url}, "asked", "avro")
     for schema_id in (number, number, 0x7FFFFE, 0x7FFFFE):
         assert ours.ask(str(schema_id)) is not None
-    paths = [path.rpartition("/")[2].partition("?")[0] for path in front.asked if "/schemas/ids/" in path]
+    paths = [path.rpartition("/")[2].partition("?")[0] for path in front.paths if "/schemas/ids/" in path]
     assert paths == [str(number), str(0x7FFFFE)]
 
 
@@ -393,12 +393,12 @@ def test_a_registry_that_knows_no_guids_is_waited_for(front: RegistryFront, capl
     assert ours.ask(str(UNKNOWN)) is None
     assert "knows no GUIDs, as Confluent Platform 8's does: " in caplog.text
     front.guids = True
-    assert ours.wait(str(UNKNOWN))[0] == "" and [each for each in front.asked if str(UNKNOWN) in each]
+    assert ours.wait(str(UNKNOWN))[0] == "" and [each for each in front.paths if str(UNKNOWN) in each]
 
 
 # -- a sink for each format that a registry has schemas of ------------------------------------------------------------
 
-ASKED = Plan().asked
+COUNT = Plan().request_rows
 ROUND = 64  # rows: 2 workers, 2 batches of 16
 
 
@@ -406,9 +406,9 @@ def answers(sink: Sink) -> list[Answer]:
     return list(read_predictions(sink.live.name, bootstrap=sink.live.bootstrap, until_end=True))
 
 
-def narrowed(held: list[Row]) -> list[Row]:
+def narrowed(message_rows: list[Row]) -> list[Row]:
     """The rows as they come out of NEWER and its like, whose x1 is a float."""
-    return [{**row, "x1": float(np.float32(row["x1"]))} for row in held]
+    return [{**row, "x1": float(np.float32(row["x1"]))} for row in message_rows]
 
 
 class Registered:
@@ -421,10 +421,10 @@ class Registered:
     def subject(self, sink: Sink) -> str:
         return f"{sink.live.records}-value"
 
-    def encode(self, sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
+    def encode(self, sink: Sink, message_rows: Sequence[Row], number: int, is_request: bool) -> Iterator[Message]:
         """Names the schema in a header and before the value, by turns."""
-        topic = f"{sink.live.name}.requests" if asked else sink.live.records
-        yield from serialized(self.kind, self.front, topic, held, headers=number % 2 == 0)
+        topic = f"{sink.live.name}.requests" if is_request else sink.live.records
+        yield from serialized(self.kind, self.front, topic, message_rows, headers=number % 2 == 0)
 
     def plan(self, records: str = "", **more: Any) -> Plan:
         base = {"records": f'format = "{self.kind}"\nmax_dead_letter_share = 0.9\n{records}',
@@ -437,8 +437,8 @@ class Registered:
         return Feature("schemas in headers", then=self._send_headers, check=self._check_headers)
 
     def _send_headers(self, sink: Sink) -> None:
-        held = sink.filled(rows(1), 0)
-        (ours,), (before,) = (list(sink.encoded(held, number)) for number in (0, 1))
+        message_rows = sink.filled(rows(1), 0)
+        (ours,), (before,) = (list(sink.encoded(message_rows, number)) for number in (0, 1))
         header, datum, place = dict(ours["headers"])[HEADER], ours["value"], b"\0" * (self.kind == "protobuf")
         assert header[:1] == b"\1" and before["value"][:1] == b"\0" and HEADER not in dict(before["headers"])
         newest = self.client.get_latest_version(self.subject(sink))
@@ -448,15 +448,15 @@ class Registered:
         bad = [(b"\1" + UNKNOWN.bytes + place, unknown)] * 5
         for name, reason in [*bad, (b"\2" + header[1:], f"{frame} byte 2"), (header[:9], f"{frame} 9 bytes")]:
             sink.send([Sent({"value": datum, "headers": [(HEADER, name)]}, dead=[("$", reason)])])
-        for value, told in ((before["value"], [(HEADER, None)]),
+        for value, headers in ((before["value"], [(HEADER, None)]),
                             (datum, [(HEADER, b"\0\0\0\0\0"), (HEADER, header)])):  # the last one counts  # fmt: skip
-            sink.send([Sent({"value": value, "headers": told}, held)])
+            sink.send([Sent({"value": value, "headers": headers}, message_rows)])
 
     def _check_headers(self, sink: Sink) -> None:
         logs = round_logs(sink.live.job.kafka_consumer(), f"{sink.live.name}.rounds")
-        told = {each: bool(text) for log in logs for each, (text, _) in log.named_schemas.items()}
+        schemas = {each: bool(text) for log in logs for each, (text, _) in log.named_schemas.items()}
         first = self.client.get_version(self.subject(sink), 1)
-        assert told[str(first.guid)] and told[str(first.schema_id)] and not told[str(UNKNOWN)], told
+        assert schemas[str(first.guid)] and schemas[str(first.schema_id)] and not schemas[str(UNKNOWN)], schemas
         found = answers(sink)
         assert not any(each.error for each in found)
         assert {each.headers for each in found} <= {(TRACE,), ()}  # an answer has no schema
@@ -476,11 +476,11 @@ class Registered:
         def send(sink: Sink) -> None:
             subject = self.subject(sink)
             number = registered(self.client, f"{subject}-newer", newer)
-            held = narrowed(sink.filled(rows(2 * ROUND, seed=1), 0))
-            sink.send([Sent({"value": framed(number, by_newer(row))}, [row]) for row in held])
+            message_rows = narrowed(sink.filled(rows(2 * ROUND, seed=1), 0))
+            sink.send([Sent({"value": framed(number, by_newer(row))}, [row]) for row in message_rows])
             number = referring(self.client, subject, self.kind)
-            held = sink.filled(rows(ROUND, seed=2), 0)
-            sink.send([Sent({"value": framed(number, painted(self.kind, row))}, [row]) for row in held])
+            message_rows = sink.filled(rows(ROUND, seed=2), 0)
+            sink.send([Sent({"value": framed(number, painted(self.kind, row))}, [row]) for row in message_rows])
             number = registered(self.client, f"{subject}-other", other)
             got = "text" if self.kind == "avro" else "a string"
             wrong = ("$.x2", f"schema {number}: expected a double, got {got}")
@@ -512,9 +512,9 @@ class Registered:
         @contextmanager
         def away(sink: Sink) -> Iterator[None]:
             self.front.mode = "away"
-            self.front.asked.clear()
+            self.front.paths.clear()
             yield
-            assert not self.front.asked
+            assert not self.front.paths
             self.front.mode = "through"
 
         return Feature("nobody asks afterwards", verifying=away)
@@ -523,20 +523,20 @@ class Registered:
         """Our own writer of records and of requests, which registers the job's schema for their topic."""
 
         def then(sink: Sink) -> None:
-            held = sink.filled(rows(ROUND, seed=8), 0)
+            message_rows = sink.filled(rows(ROUND, seed=8), 0)
             with RecordWriter(Job.load(sink.live.path)) as writer:
-                assert writer.write([sink.wired(row) for row in held]) == ROUND
-            sink.rows += held
+                assert writer.write([sink.wired(row) for row in message_rows]) == ROUND
+            sink.rows += message_rows
 
         def check(sink: Sink) -> None:
             with RecordWriter(Job.load(sink.live.path), to="requests") as writer:
-                writer.write([{"y": None, **sink.wired(row)} for row in sink.asked[:3]])
+                writer.write([{"y": None, **sink.wired(row)} for row in sink.request_rows[:3]])
             newest = self.client.get_latest_version(f"{sink.live.name}.requests-value")
             assert newest.schema.schema_type == self.kind.upper()
             assert sink.live.here("predict", "--until-end").returncode == 0
             found = answers(sink)
             assert not any(each.error for each in found)
-            assert sum(len(each.prediction) if isinstance(each.prediction, list) else 1 for each in found) == ASKED + 3
+            assert sum(len(each.prediction) if isinstance(each.prediction, list) else 1 for each in found) == COUNT + 3
 
         return Feature("a writer", then=then, check=check)
 
@@ -548,15 +548,15 @@ class Registered:
         def during(sink: Sink, first: Running) -> None:
             for fault in faults:
                 number = schema(sink, fault)
-                held = narrowed(sink.filled(rows(ROUND, seed=7), 0))
-                self.front.asked.clear()
+                message_rows = narrowed(sink.filled(rows(ROUND, seed=7), 0))
+                self.front.paths.clear()
                 self.front.mode = fault
-                sink.send([Sent({"value": framed(number, encode(row, fault))}, [row]) for row in held])
+                sink.send([Sent({"value": framed(number, encode(row, fault))}, [row]) for row in message_rows])
                 first.wait_event("progress", waiting_for_schema=True)
-                wait_for(lambda: len(self.front.asked) >= 2)
+                wait_for(lambda: len(self.front.paths) >= 2)
                 self.front.mode = "through"
                 first.wait_rows(len(sink.rows) // ROUND * ROUND)
-                assert self.kind != "json" or not any("/versions/1" in path for path in self.front.asked)  # referred to
+                assert self.kind != "json" or not any("/versions/1" in path for path in self.front.paths)  # referred to
             assert 1 <= first.errors().count("is not known yet, so its records wait") <= len(faults)
 
         return Feature("a registry that is away", during=during)
@@ -590,20 +590,20 @@ def nested(row: Row) -> Row:
 
 def written_nested(sink: Sink) -> None:
     """Rows of a program, nested one by one and together, and flat as columns."""
-    held = sink.filled(rows(3 * ROUND, seed=3), 0)
+    message_rows = sink.filled(rows(3 * ROUND, seed=3), 0)
     direct = Job.load(sink.live.path)
     with RecordWriter(direct) as writer:
-        for row in held[:ROUND]:
+        for row in message_rows[:ROUND]:
             writer.write(nested(row))
-        writer.write([nested(row) for row in held[ROUND : 2 * ROUND]])
-        names = {name for row in held for name in row}
-        writer.write({name: [row.get(name) for row in held[2 * ROUND :]] for name in names})
-    sink.rows += held
+        writer.write([nested(row) for row in message_rows[ROUND : 2 * ROUND]])
+        names = {name for row in message_rows for name in row}
+        writer.write({name: [row.get(name) for row in message_rows[2 * ROUND :]] for name in names})
+    sink.rows += message_rows
 
 
 def check_nested(sink: Sink) -> None:
     """A program may give a model rows as records are, or columns by their names."""
-    one = sink.asked[0]
+    one = sink.request_rows[0]
     with sink.live.model() as model:
         answer = model.predict(nested(one))
         assert model.predict({name: [one[name]] for name in one}) == [answer]
@@ -666,7 +666,7 @@ def newest(ours: Registered) -> Feature:
     return Feature("the newest schema", during=pin, then=second, check=check)
 
 
-def held_out(ours: Registered, topic: str) -> Feature:
+def validation_set(ours: Registered, topic: str) -> Feature:
     """Rows of a validation set name their schemas too, and `check` does not wait for them."""
 
     def before(sink: Sink) -> None:
@@ -699,7 +699,7 @@ def predictors(ours: Registered) -> Feature:
     def check(sink: Sink) -> None:
         front, asking = ours.front, Bench(sink.live.bootstrap, sink.live.name)
         known = registered(ours.client, f"{sink.live.records}-known", ROW)
-        asked = len(answers(sink))
+        expected = len(answers(sink))
         for delivery in ("exactly_once", "at_least_once"):
             late = registered(ours.client, f"{sink.live.records}-{delivery}", {**newer, "doc": delivery})
             front.away = {str(late)}
@@ -715,9 +715,9 @@ def predictors(ours: Registered) -> Feature:
                 wait_for(lambda: counters.get("waiting") == 1)
                 front.away = set()
                 wait_for(lambda: counters["requests"] == 19 and counters["waiting"] == 0)
-            asked += 30
+            expected += 30
             found = answers(sink)
-            assert len(found) == asked and all(answer.error is None for answer in found)
+            assert len(found) == expected and all(answer.error is None for answer in found)
 
     return Feature("predictors that wait", check=check)
 
@@ -734,7 +734,7 @@ def test_avro(kafka: Any, front: RegistryFront, tmp_path: Path) -> None:
 
     away = ours.waited_for(FAULTS, schema, by_newer)
     features = [
-        held_out(ours, kafka.fresh_name("held")), newest(ours), ours.writer(), away, ours.headers(),
+        validation_set(ours, kafka.fresh_name("held")), newest(ours), ours.writer(), away, ours.headers(),
         ours.other_schemas(NEWER, by_newer, OTHER), ours.no_schemas(), ours.unasked(), predictors(ours),
         Feature("starts that wait", before=lambda sink: answers_later(front), then=lambda sink: answers_later(front)),
     ]  # fmt: skip

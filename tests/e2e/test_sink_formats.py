@@ -49,7 +49,7 @@ def check_lists(sink: Sink) -> None:
     names = {*sink.newest.parameters, *sink.newest.statistics}
     assert {"tags.embedding", "stops.embedding", "standardize.vectors"} <= names
     assert any(name.startswith("said.") for name in names), names
-    some = [sink.wired(row) for row in sink.asked if "place" in row]
+    some = [sink.wired(row) for row in sink.request_rows if "place" in row]
     with sink.live.model() as model:
         assert model.predict({**some[0], "place": np.array(some[0]["place"])}) == model.predict(some[0])
         for name, yes, no in (("tags", ["a", "yes"], ["a"]), ("place", [8, 3, 3], [2, 3, 3])):  # they say the label
@@ -115,8 +115,8 @@ def wrong_headers(sink: Sink) -> None:
 def check_headers(sink: Sink) -> None:
     """A dead letter has the place; `resend` refuses what would be dead again, and sends what is mended."""
     job = sink.live
-    told = [json.loads(line) for line in job.here("dead-letters list", "--json").stdout.splitlines()]
-    assert [each["rows"] for each in told if each["path"] == "headers.owner"] == [4, 4]
+    dead_letters = [json.loads(line) for line in job.here("dead-letters list", "--json").stdout.splitlines()]
+    assert [each["rows"] for each in dead_letters if each["path"] == "headers.owner"] == [4, 4]
     assert job.here("check").returncode == 0
     assert "would be dead letters again" in job.here("dead-letters resend").stderr
     text = job.path.read_text()
@@ -174,12 +174,12 @@ def poisoned(sink: Sink) -> None:
     """Sends two batches through two products of a row with itself. Loss and update of the first are finite: the square
     of the gradient does not fit Adam's second moment. In the second the loss is not finite."""
     for size, poison in ((-len(sink.rows) % 16, 0.25), (16, 1e11), (16, 9e17)):
-        held = sink.filled(rows(size, seed=size), sink.sent)
+        message_rows = sink.filled(rows(size, seed=size), sink.sent)
         left_out = 16 * (poison > 1)
-        for label, row in enumerate(held[: 2 * (poison > 1)]):  # one of them is mistaken
+        for label, row in enumerate(message_rows[: 2 * (poison > 1)]):  # one of them is mistaken
             row |= {"poison": poison, "y": label}
-        for message in sink.encoded(held, sink.sent) if held else ():
-            sink.send([Sent(message, held, [("", "not finite")] * left_out, left_out)])
+        for message in sink.encoded(message_rows, sink.sent) if message_rows else ():
+            sink.send([Sent(message, message_rows, [("", "not finite")] * left_out, left_out)])
 
 
 def check_finite(sink: Sink) -> None:
@@ -199,16 +199,16 @@ POISON = Feature(
 
 def written(sink: Sink) -> None:
     """Rows given together, which are one record where one may hold many."""
-    held, around = sink.filled(rows(50, seed=4), sink.sent), {}
+    message_rows, around = sink.filled(rows(50, seed=4), sink.sent), {}
     for feature in sink.features:
         around |= feature.around(sink.sent)
-    given = [{name: cell for name, cell in row.items() if name not in sink.apart} for row in held]
+    given = [{name: cell for name, cell in row.items() if name not in sink.apart} for row in message_rows]
     with RecordWriter(sink.live.job) as writer:
         count = writer.write(
             given, key=around.get("key"), headers=around.get("headers"), timestamp_ms=around.get("timestamp")
         )
     assert count == 50
-    sink.rows += held
+    sink.rows += message_rows
     sink.sent += 1
 
 
@@ -225,7 +225,7 @@ def media(name: str, label: str, made: Sequence[tuple[Any, Any]], column: str, b
         row[name], row[label] = made[place.row % len(made)]
 
     def check(sink: Sink) -> None:
-        one = sink.wired(sink.asked[0])
+        one = sink.wired(sink.request_rows[0])
         with sink.live.model() as model:
             assert model.predict({**one, name: base64.b64encode(one[name]).decode()}) == model.predict(one)
             learned(sink, model, one)
@@ -298,11 +298,11 @@ NAMES = ["x1", "x2", "x3", "x4", "colour", "y"]
 def test_csv(kafka: Any, tmp_path: Path, header: bool) -> None:
     """Lines as Python writes them, with columns in another order where a record names them."""
 
-    def encode(sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
-        names = [name for name in (NAMES[::-1] if header else NAMES) if name != "y" or not asked]
+    def encode(sink: Sink, message_rows: Sequence[Row], number: int, is_request: bool) -> Iterator[Message]:
+        names = [name for name in (NAMES[::-1] if header else NAMES) if name != "y" or not is_request]
         file = io.StringIO("\t".join(names) + "\r\n" if header else "", newline="")
         file.seek(0, io.SEEK_END)
-        csv.DictWriter(file, names, extrasaction="ignore", delimiter="\t").writerows(held)
+        csv.DictWriter(file, names, extrasaction="ignore", delimiter="\t").writerows(message_rows)
         yield {"value": file.getvalue().encode()}
 
     def broken(sink: Sink) -> None:
@@ -322,17 +322,17 @@ def test_csv(kafka: Any, tmp_path: Path, header: bool) -> None:
 # -- Arrow ----------------------------------------------------------------------------------------------------------
 
 
-def arrow_stream(held: Sequence[Row], **options: Any) -> bytes:
+def arrow_stream(message_rows: Sequence[Row], **options: Any) -> bytes:
     """Two batches, of a dictionary of colours, between columns that the job does not name."""
-    names = dict.fromkeys(name for row in held for name in row)  # pyarrow takes those of the first row alone
+    names = dict.fromkeys(name for row in message_rows for name in row)  # pyarrow takes those of the first row alone
     table = pa.Table.from_pylist(
-        [{"note": ["a", None], **{name: row.get(name) for name in names}, "more": {"b": 1}} for row in held]
+        [{"note": ["a", None], **{name: row.get(name) for name in names}, "more": {"b": 1}} for row in message_rows]
     )
     coded = table["colour"].dictionary_encode()
     table = table.set_column(table.column_names.index("colour"), "colour", coded).combine_chunks()
     to = io.BytesIO()
     with pa.ipc.new_stream(to, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
-        writer.write_table(table, max_chunksize=len(held) // 2 + 1)
+        writer.write_table(table, max_chunksize=len(message_rows) // 2 + 1)
     return to.getvalue()
 
 
@@ -340,16 +340,16 @@ def test_arrow(kafka: Any, tmp_path: Path) -> None:
     """Streams of pyarrow and of our own writer."""
 
     def broken(sink: Sink) -> None:
-        held = sink.filled(rows(9), 0)
+        message_rows = sink.filled(rows(9), 0)
         error = "expected an Arrow IPC stream, got"
         sink.send([
-            Sent({"value": arrow_stream(held, compression="zstd")},
+            Sent({"value": arrow_stream(message_rows, compression="zstd")},
                  dead=[("", f"{error} a compressed body (LZ4 or ZSTD); write it without")]),
-            Sent({"value": arrow_stream(held)[:-3]}, dead=[("", f"{error} a message of 5 bytes")]),
+            Sent({"value": arrow_stream(message_rows)[:-3]}, dead=[("", f"{error} a message of 5 bytes")]),
         ])  # fmt: skip
 
-    def encode(sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
-        yield {"value": arrow_stream(held)}
+    def encode(sink: Sink, message_rows: Sequence[Row], number: int, is_request: bool) -> Iterator[Message]:
+        yield {"value": arrow_stream(message_rows)}
 
     features = [LIST_FEATURE, Feature("broken streams", then=broken), WRITER]
     base = {"records": 'format = "arrow"\nmax_dead_letter_share = 0.9'}
@@ -416,8 +416,12 @@ def test_vowpal_wabbit(kafka: Any, tmp_path: Path) -> None:
             f"|page p{random.integers(9)} |other:2 {random.integers(99)}:{random.normal():.3f}"
         )
 
-    def encode(sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
-        yield {"value": "\n".join(row["line"] if asked else f"{row['y']} {row['line']}" for row in held).encode()}
+    def encode(sink: Sink, message_rows: Sequence[Row], number: int, is_request: bool) -> Iterator[Message]:
+        yield {
+            "value": "\n".join(
+                row["line"] if is_request else f"{row['y']} {row['line']}" for row in message_rows
+            ).encode()
+        }
 
     def check(sink: Sink) -> None:
         assert {"user.embedding", "rest.embedding", "shard.embedding"} <= {*sink.newest.parameters}

@@ -99,18 +99,18 @@ def check_explained(sink: Sink) -> None:
     learns("crossed")(sink)
     again = Job.from_effective(json.loads(json.dumps(sink.newest.manifest.job_settings, sort_keys=True)))
     assert again.digest() == sink.live.job.digest() and again.model_spec() == sink.live.job.model_spec()
-    told = json.loads(sink.live.here("explain", "--json").stdout)
-    names = [vertex["name"] for vertex in told["vertices"]]
+    document = json.loads(sink.live.here("explain", "--json").stdout)
+    names = [vertex["name"] for vertex in document["vertices"]]
     own = [name for name in names if name in {"wide", "cross", "deep", "both", "right", "left", "crossed", "unread"}]
     assert not any(name.startswith("unread.") for name in sink.newest.parameters)
     assert own == ["wide", "cross", "deep", "both", "right", "left", "crossed"]
-    assert {vertex["name"]: vertex["columns"] for vertex in told["vertices"]}["both"] == 16 + 8 + 4
-    assert 0 < told["workspace_bytes"] < told["workspace_bytes_apart"]
+    assert {vertex["name"]: vertex["columns"] for vertex in document["vertices"]}["both"] == 16 + 8 + 4
+    assert 0 < document["workspace_bytes"] < document["workspace_bytes_apart"]
     text = sink.live.here("explain", "--svg", str(sink.folder / "graph.svg")).stdout
     drawn = ElementTree.parse(sink.folder / "graph.svg").getroot()
     named = [each.text.partition(":")[0] for each in drawn.iter("{http://www.w3.org/2000/svg}title")]
     assert named == names
-    reads = {vertex["name"]: len(vertex["reads"]) for vertex in told["vertices"]}
+    reads = {vertex["name"]: len(vertex["reads"]) for vertex in document["vertices"]}
     assert [reads[name] for name in own] == [1, 2, 1, 3, 1, 1, 2]
     assert len(list(drawn.iter("{http://www.w3.org/2000/svg}path"))) == sum(reads.values())
     assert sink.live.here("explain", "--svg", str(sink.folder)).returncode == 2
@@ -131,8 +131,8 @@ def check_delay(sink: Sink) -> None:
     assert sink.total["rows"] == len(sink.rows) - sink.unlabelled() and sink.total["loss"] > 0
     assert sink.total["y.log_loss"] < 0.9 * sink.total["y.constant_log_loss"]
     assert sink.total["delay.rmse"] < 0.9 * sink.total["delay.constant_rmse"]
-    told = sink.live.here("history", "--json").stdout.splitlines()
-    assert "delay.rmse" in json.loads(told[-1])["metrics"]["total"]
+    lines = sink.live.here("history", "--json").stdout.splitlines()
+    assert "delay.rmse" in json.loads(lines[-1])["metrics"]["total"]
     assert fits(sink, "weight = 0.3", "weight = 0.4") == [
         "model.heads.delay.weight: the snapshot has 0.3, the job file 0.4"
     ]
@@ -143,7 +143,7 @@ def check_delay(sink: Sink) -> None:
 def check_mode(sink: Sink) -> None:
     has_rows(sink, "y", "mode")
     assert sink.total["mode.accuracy"] > sink.total["mode.constant_accuracy"] + 0.05
-    (answer, *_) = sink.fitted.predict(sink.asked)
+    (answer, *_) = sink.fitted.predict(sink.request_rows)
     assert {"y", "mode"} <= {*answer["prediction"]}
     assert sum(answer["probabilities"]["mode"].values()) == pytest.approx(1, abs=1e-6)
     if len(sink.labels) < 4:  # of more heads `status` shows some
@@ -238,8 +238,8 @@ COSINE = 'name = "cosine"\nsteps = 12\nrestarts = true\ngrowth = 2\nend = 0.1\nw
 
 
 def check_cosine(sink: Sink) -> None:
-    told = sink.newest.manifest.job_settings["optimizer"]["schedule"]
-    assert told == {"name": "cosine", "steps": 12, "end": 0.1, "restarts": True, "growth": 2, "warm_up": 4}
+    schedule = sink.newest.manifest.job_settings["optimizer"]["schedule"]
+    assert schedule == {"name": "cosine", "steps": 12, "end": 0.1, "restarts": True, "growth": 2, "warm_up": 4}
     constant(sink, COSINE)
 
 
@@ -275,8 +275,8 @@ def check_classes(sink: Sink) -> None:
     assert status["metrics"]["total"]["confusion_matrix"] == matrix.tolist()
     assert [each["class"] for each in status["by_class"]][:6] == list("012345")
     assert "macro F1" in job.here("status").stdout and "precision" in job.here("status").stdout
-    told = json.loads(job.here("history", "--json").stdout.splitlines()[-1])
-    assert told["metrics"]["total"]["confusion_matrix"] == matrix.tolist()
+    last = json.loads(job.here("history", "--json").stdout.splitlines()[-1])
+    assert last["metrics"]["total"]["confusion_matrix"] == matrix.tolist()
     header = job.here("history", "--csv").stdout.splitlines()[0]
     assert "total.macro_f1" in header and "confusion" not in header
 
@@ -288,8 +288,8 @@ def check_plateau(sink: Sink) -> None:
     assert sink.live.here("history").stdout.count(f" {rate * left:g} ")
     assert sink.fitted.history.frame()["learning_rate"].iloc[-1] == rate * left
     constant(sink, PLATEAU)
-    (told,) = fits(sink, "patience = 2", "patience = 3")
-    assert "optimizer.schedule" in told
+    (problem,) = fits(sink, "patience = 2", "patience = 3")
+    assert "optimizer.schedule" in problem
 
 
 def check_accumulated(sink: Sink) -> None:
@@ -309,8 +309,8 @@ def check_changes(sink: Sink) -> None:
                "buckets = 16": ("buckets = 32", "32")}  # fmt: skip
     text = sink.live.path.read_text()
     for before, (after, named) in changes.items():
-        told = fits(sink, before, after)
-        assert told and named in " ".join(told), told
+        problems = fits(sink, before, after)
+        assert problems and named in " ".join(problems), problems
     assert not fits(sink, "learning_rate = 2e-2", "learning_rate = 1e-3")
     sink.live.path.write_text(text.replace("buckets = 16", "buckets = 32"))
     (finding,) = [each for each in findings(Job.load(sink.live.path), sink.live.admin, None) if each.what == "snapshot"]
@@ -349,16 +349,16 @@ def check_outer(sink: Sink) -> None:
     assert all(np.abs(each).max() > 0 for each in velocities)
     assert stored.manifest.model_spec["averaging"] == OUTER
     for other in (OUTER_LINES.replace("0.4", "0.5"), 'name = "mean"\n'):
-        (told,) = fits(sink, OUTER_LINES, other)
-        assert told.startswith("train.averaging: snapshot")
+        (problem,) = fits(sink, OUTER_LINES, other)
+        assert problem.startswith("train.averaging: snapshot")
 
 
 def check_own_states(sink: Sink) -> None:
     stored = sink.live.newest()
     assert stored.trainer is not None and any(name.endswith("@1") for name in safetensors.numpy.load(stored.trainer))
     assert sink.newest.manifest.metrics["after_averaging"]["loss"] > 0
-    (told,) = fits(sink, "workers = 2", "workers = 1")
-    assert "own optimizer state" in told
+    (problem,) = fits(sink, "workers = 2", "workers = 1")
+    assert "own optimizer state" in problem
 
 
 LARGE = BASE["train"].replace("batch_rows = 16", "batch_rows = 256")
@@ -452,11 +452,11 @@ def test_a_pytorch_module(kafka: Any, tmp_path: Path) -> None:
         assert sink.newest.statistics[COUNTERS].tolist() == [-(-count // 16)]  # batches, whoever has trained them
         assert sink.total["accuracy"] > sink.total["constant_accuracy"] + 0.15
         fitted = streamtrain.fit(sink.live.job, sink.rows)
-        asked = [sink.without_labels(row) for row in sink.rows[:300]]
+        request_rows = [sink.without_labels(row) for row in sink.rows[:300]]
         with sink.live.model(module="net_of_a_job:Net") as model:
-            answers = model.predict(asked)
-        assert answers == fitted.predict(asked)
-        assert np.allclose(predicted(sink.live, asked), answered(answers), rtol=1e-5)
+            answers = model.predict(request_rows)
+        assert answers == fitted.predict(request_rows)
+        assert np.allclose(predicted(sink.live, request_rows), answered(answers), rtol=1e-5)
 
     plan = Plan({"model": 'torch = "net_of_a_job:Net"'}, fits=False, once=True)
     threads = torch.get_num_threads()
@@ -516,13 +516,13 @@ def given(chosen: Sequence[Feature]) -> tuple[dict[str, str], list[Row]]:
         "records": f"max_dead_letter_share = 1.0\nwhere = {toml(WHERE)}",
     }  # fmt: skip
     cells = stateful_examples.cells(columns, COUNT)
-    held = []
+    all_rows = []
     for at, row in enumerate(rows(COUNT)):
         row |= {"id": "" if at % 11 == 0 else f"u{at * at % 97}", **{name: cells[at][name] for name in shared}}
         for each in chosen:
             each.cells(Place(at, at), row)
-        held.append(row)
-    return base, held
+        all_rows.append(row)
+    return base, all_rows
 
 
 def any_avro(names: Iterable[str]) -> str:
@@ -536,14 +536,14 @@ def is_kept(row: Row) -> bool:
     return row["x1"] > 0.5 and (row["colour"] != "green" or row["x2"] > 3)
 
 
-def produce(job: LiveJob, held: list[Row]) -> None:
+def produce(job: LiveJob, all_rows: list[Row]) -> None:
     packed = PACKED if is_columnar(job.job.records.format) else 1
-    for at in range(0, len(held), packed):
-        job.produce_values(encode_records(job.job.records.named, job.job.schema, held[at : at + packed]))
+    for at in range(0, len(all_rows), packed):
+        job.produce_values(encode_records(job.job.records.named, job.job.schema, all_rows[at : at + packed]))
 
 
 def run(kafka: Any, folder: Path, chosen: Sequence[Feature]) -> None:
-    base, held = given(chosen)
+    base, all_rows = given(chosen)
 
     def job(name: str, format: str) -> LiveJob:
         text = Plan({**base, "records": f"{format}\n{base['records']}"}).job(chosen)
@@ -553,7 +553,7 @@ def run(kafka: Any, folder: Path, chosen: Sequence[Feature]) -> None:
     names = [name for name in plain_formats(schema) if name != "csv"]  # in which all is text
     jobs = [*(job(name, f'format = "{name}"') for name in names), job("avro", any_avro(schema.record_names))]
     for each in jobs:
-        produce(each, held)
+        produce(each, all_rows)
     first, *others = jobs
     events = first.train("--until-end", failpoints="worker.stepped=3,worker.averaging=2")
     assert [event["event"] for event in events].count("worker_died") == 2
@@ -563,13 +563,13 @@ def run(kafka: Any, folder: Path, chosen: Sequence[Feature]) -> None:
     for each in jobs:
         found = each.newest()
         assert (found.model, found.trainer) == (newest.model, newest.trainer), each.settings["format"]
-        told = each.verified()["rows"]
-        assert told["trained"] > COUNT / 4 and sum(told.values()) == COUNT, told
-        assert told["dead_lettered"] > 0 or len(chosen) < len(features())
-        assert told["filtered"] >= sum(not is_kept(row) for row in held)
+        counts = each.verified()["rows"]
+        assert counts["trained"] > COUNT / 4 and sum(counts.values()) == COUNT, counts
+        assert counts["dead_lettered"] > 0 or len(chosen) < len(features())
+        assert counts["filtered"] >= sum(not is_kept(row) for row in all_rows)
     assert len(first.replayed()["snapshots"]) >= 1
     check_hashes(next(each for each in jobs if each.settings["format"] == "packed"))
-    check_answers(first, held)
+    check_answers(first, all_rows)
     check_transform_changes(first)
 
 
@@ -580,31 +580,31 @@ def check_hashes(job: LiveJob) -> None:
     assert isinstance(cells, list) and [cell.bits for cell in cells[1:]] == [64] * (PACKED - 1)
 
 
-def check_answers(job: LiveJob, held: list[Row]) -> None:
-    asked = [{name: cell for name, cell in row.items() if name != "y"} for row in held[:120]]
-    fitted = streamtrain.fit(job.path, held)
+def check_answers(job: LiveJob, all_rows: list[Row]) -> None:
+    request_rows = [{name: cell for name, cell in row.items() if name != "y"} for row in all_rows[:120]]
+    fitted = streamtrain.fit(job.path, all_rows)
     with job.model() as live:
-        answers = answered(live.predict(asked, errors="return"))
-        assert answered(fitted.predict(asked, errors="return")) == answers
-        columns = {name: [row[name] for row in asked] for name in asked[0]}
-        for form in (columns, pd.DataFrame(asked, dtype=object)):
+        answers = answered(live.predict(request_rows, errors="return"))
+        assert answered(fitted.predict(request_rows, errors="return")) == answers
+        columns = {name: [row[name] for row in request_rows] for name in request_rows[0]}
+        for form in (columns, pd.DataFrame(request_rows, dtype=object)):
             assert answered(live.predict(form, errors="return")) == answers
-        assert [answered([live.predict(row, errors="return")])[0] for row in asked] == answers
+        assert [answered([live.predict(row, errors="return")])[0] for row in request_rows] == answers
     assert len({*answers} - {None}) > 20
-    assert predicted(job, asked) == answers
+    assert predicted(job, request_rows) == answers
 
 
 def check_transform_changes(job: LiveJob) -> None:
     """A changed transform is refused with the difference."""
     text = job.path.read_text()
-    for before, after, told in [
+    for before, after, problem in [
         ('"x1 * x2"', '"x1 - x2"', "transforms.x12.expr: the snapshot has x1 * x2, the job file x1 - x2"),
         ("x1 > 0.5", "x1 > 0.25", "records.where: the snapshot has"),
         ("x12 = {", "x21 = {", "transforms.x21"),
     ]:
         job.path.write_text(text.replace(before, after))
         done = trained(job.path)
-        assert done.code == 2 and told in done.errors[0].replace('"', ""), (told, done.errors)
+        assert done.code == 2 and problem in done.errors[0].replace('"', ""), (problem, done.errors)
 
 
 def test_every_transform(kafka: Any, tmp_path: Path) -> None:

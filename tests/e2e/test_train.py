@@ -72,7 +72,7 @@ def test_a_record_of_many_rows_straddles_batches_and_runs(kafka: Any, tmp_path: 
     assert not records["not_checkable"] and "2000 rows read again" in records["span"]
 
 
-def test_the_start_and_each_death_are_told_once_and_a_failing_start_is_one_error(
+def test_the_start_and_each_death_are_reported_once_and_a_failing_start_is_one_error(
     kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = LiveJob(kafka, tmp_path, produce=3000)
@@ -239,11 +239,11 @@ def allowed(process: psutil.Process) -> set[str]:
 def test_workers_run_on_their_cores(kafka: Any, tmp_path: Path, affinity: str) -> None:
     """A worker that is killed gets them again; the others keep all that there are."""
     first, second, *_ = usable_cores()
-    told = f"{second};{first}" if affinity == "lists" else affinity
+    setting = f"{second};{first}" if affinity == "lists" else affinity
     own = {"auto": [{str(first)}, {str(second)}], "lists": [{str(second)}, {str(first)}]}
     everything = {shown(usable_cores())}
     threads = 2 if affinity == "lists" else 1
-    job = live(kafka, tmp_path, f'threads_per_worker = {threads}\naffinity = "{told}"')
+    job = live(kafka, tmp_path, f'threads_per_worker = {threads}\naffinity = "{setting}"')
     job.produce(5_000)
     running = job.start("train")
     running.wait_rows(4_000)
@@ -267,8 +267,8 @@ def test_cores_that_are_not_there_end_a_start_with_2(kafka: Any, tmp_path: Path)
     for command in (("train", "--until-end"), ("check",)):
         ended = job.here(*command)  # a start is refused before it has a process
         assert ended.returncode == (2 if command[0] == "train" else 1)
-        told = f"train.affinity: expected for worker 1 cores that this process may use ({shown(usable_cores())})"
-        assert told in " ".join((ended.stdout + ended.stderr).split()), ended.stderr
+        problem = f"train.affinity: expected for worker 1 cores that this process may use ({shown(usable_cores())})"
+        assert problem in " ".join((ended.stdout + ended.stderr).split()), ended.stderr
 
 
 # -- `train --files`: rows of files trained exactly once, whatever dies, to the bits of the same rows on a topic ------
@@ -349,11 +349,11 @@ def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
     assert job.train(*given, "--max-rows", "5003")[-1]["rows"] == 5003
     first, second = job.newest().manifest.positions.partitions
     assert first.row > 0 and first.offset + first.row == 5003 + len(BAD) and second == (0, 0)
-    told = job.command("train", "--until-end").stderr
-    assert "has read it up to row 5,006 of 40,000" in told and "got no --files" in told
+    text = job.command("train", "--until-end").stderr
+    assert "has read it up to row 5,006 of 40,000" in text and "got no --files" in text
     mended = written(tmp_path / "a.csv", list(rows(7)))
-    told = job.command("train", "--files", mended).stderr
-    assert f"got {mended} with the digest" in told and found_files(files)[0].digest in told
+    text = job.command("train", "--files", mended).stderr
+    assert f"got {mended} with the digest" in text and found_files(files)[0].digest in text
     running = job.start("train", *given)
     running.wait_rows(9_000)
     running.end(signal.SIGKILL)
@@ -389,33 +389,39 @@ def test_files_are_checked_and_trained_without_a_topic(kafka: Any, tmp_path: Pat
 
     def found(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
         done = job.here("check", "--json", *arguments)
-        told: dict[str, list[dict[str, str]]] = {}
+        findings: dict[str, list[dict[str, str]]] = {}
         for finding in json.loads(done.stdout)["findings"]:
-            told.setdefault(finding["what"], []).append(finding)
-        return done.returncode, told
+            findings.setdefault(finding["what"], []).append(finding)
+        return done.returncode, findings
 
-    code, told = found()
-    assert code == 1 and f"not there: {job.records}" in told["topics"][0]["text"]
-    code, told = found(*given)
-    assert code == 0 and f"{job.records} is not there, and files are trained without it" in told["topics"][0]["text"]
-    assert told["files"][0]["text"] == f"2 files, {ROWS:,} rows"
-    assert "1,000 rows of files: 999 trained, 1 dead" in told["records"][0]["text"]
-    assert "x1: expected number" in told["records"][1]["text"]
+    code, findings = found()
+    assert code == 1 and f"not there: {job.records}" in findings["topics"][0]["text"]
+    code, findings = found(*given)
+    assert (
+        code == 0 and f"{job.records} is not there, and files are trained without it" in findings["topics"][0]["text"]
+    )
+    assert findings["files"][0]["text"] == f"2 files, {ROWS:,} rows"
+    assert "1,000 rows of files: 999 trained, 1 dead" in findings["records"][0]["text"]
+    assert "x1: expected number" in findings["records"][1]["text"]
     events = job.train(*given, "--max-rows", "5003", failpoints="ingest.after_slot=40")
     assert "restarting" in [event["event"] for event in events] and events[-1]["rows"] == 5003
     assert checked(job, files)["trained"] == 5003
-    code, told = found()
-    assert code == 0 and "`check --files` says" in told["snapshot"][0]["text"]
-    code, told = found("--files", files[1])
-    assert code == 1 and "expected the file" in told["snapshot"][0]["text"] and "digest" in told["snapshot"][0]["text"]
+    code, findings = found()
+    assert code == 0 and "`check --files` says" in findings["snapshot"][0]["text"]
+    code, findings = found("--files", files[1])
+    assert (
+        code == 1
+        and "expected the file" in findings["snapshot"][0]["text"]
+        and "digest" in findings["snapshot"][0]["text"]
+    )
     assert found(*given, "--sample", "0")[0] == 0
     odd = tmp_path / "odd.jsonl"  # rows that no record can hold: dead letters, whose values are the reasons
     lines = [json.dumps({**row, "x1": [1]} if number == 7 else row) for number, row in enumerate(rows(100, 1))]
     odd.write_text("\n".join(["{", *lines[1:]]))
     done = job.command("train", "--json", *flags(*files, str(odd)))
     assert f"{odd}:8 at $.x1: expected number, got list" in done.stderr and "2 rows" in done.stderr
-    told_rows = checked(job, [*files, str(odd)])
-    assert told_rows == {"trained": ROWS - len(BAD) + 98, "dead_lettered": len(BAD) + 2, "filtered": 0}
+    row_counts = checked(job, [*files, str(odd)])
+    assert row_counts == {"trained": ROWS - len(BAD) + 98, "dead_lettered": len(BAD) + 2, "filtered": 0}
     letters = [each.letter for each in read_dead_letters(job.job) if each.letter.topic.startswith("odd.jsonl@")]
     assert [letter.offset for letter in letters] == [0, 7]
     reasons = [(letter.value or b"").partition(b", ")[0] for letter in letters]

@@ -176,7 +176,7 @@ class Run:
 
     def drain(self) -> int:
         """Asks it to end as SIGTERM does, and waits."""
-        self._stop.asked += 1
+        self._stop.requests += 1
         return self.finish()
 
 

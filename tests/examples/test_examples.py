@@ -100,8 +100,8 @@ def written(name: str, folder: Path, rows: int | None = None) -> Path:
 
 def test_every_job_file_is_tried() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.toml")} == EVERY.keys()
-    told = (EXAMPLES / "README.md").read_text()
-    assert all(f"`{name}.toml`" in told for name in EVERY)
+    text = (EXAMPLES / "README.md").read_text()
+    assert all(f"`{name}.toml`" in text for name in EVERY)
 
 
 def test_the_two_ways_of_flights_are_one_declaration() -> None:
@@ -127,8 +127,8 @@ def test_attacks_of_other_kinds(tmp_path: Path) -> None:
     is_attack = np.array(columns.pop("attack")) != "normal"
     texts = {"protocol_type", "service", "flag"}
     rows = {name: np.array(cells, None if name in texts else float) for name, cells in columns.items()}
-    told = np.array([answer["prediction"] for answer in fitted.predict(rows)])
-    assert ((told >= 0.5) == is_attack).mean() >= 0.77
+    p = np.array([answer["prediction"] for answer in fitted.predict(rows)])
+    assert ((p >= 0.5) == is_attack).mean() >= 0.77
 
 
 def live(name: str, kafka: Any, folder: Path, registry: Callable[[], Any]) -> LiveJob:
@@ -161,12 +161,12 @@ def test_the_same_bits_from_a_file_and_from_kafka(
     produced = json.loads(capsys.readouterr().out)["rows"]
     assert produced > ROWS * 0.6
     job.train("--until-end")
-    told = job.verified()["rows"]
-    assert told["dead_lettered"] == 0 and sum(told.values()) == produced
+    counts = job.verified()["rows"]
+    assert counts["dead_lettered"] == 0 and sum(counts.values()) == produced
     assert job.replayed()["snapshots"]
     published = next(streamtrain.follow_snapshots(job.name, job.bootstrap))
     for fitted in (streamtrain.fit(job.job, files=path), streamtrain.fit(alike(name), files=path)):
-        assert published.manifest.rows_seen == fitted.manifest.rows_seen == told["trained"]
+        assert published.manifest.rows_seen == fitted.manifest.rows_seen == counts["trained"]
         assert same_bits(published, fitted)
 
 

@@ -45,5 +45,5 @@ def echo_scorer(
     if requests:
         schema = schema.for_requests()
     plan, layout = echo_plan(schema, overflow)
-    told = [(name, width, names, not names) for name, width, names in heads or [("", plan.width, classes)]]
-    return _native.RequestScorer(plan, native_plan(schema, layout), format_name, told, 12, "ab" * 32)
+    outputs = [(name, width, names, not names) for name, width, names in heads or [("", plan.width, classes)]]
+    return _native.RequestScorer(plan, native_plan(schema, layout), format_name, outputs, 12, "ab" * 32)

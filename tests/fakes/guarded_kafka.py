@@ -79,8 +79,8 @@ class GuardedKafka:
     def set_password(self, user: str, password: str) -> None:
         """Sets the password of a user who comes by SCRAM; open connections go on."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-        asked = [UserScramCredentialUpsertion(user, info, password.encode())]
-        for done in self._admin.alter_user_scram_credentials(asked).values():
+        upserts = [UserScramCredentialUpsertion(user, info, password.encode())]
+        for done in self._admin.alter_user_scram_credentials(upserts).values():
             done.result(30)
 
     def sasl(self, user: str, password: str, mechanism: str = "PLAIN") -> dict[str, str]:

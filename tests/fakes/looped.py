@@ -32,12 +32,12 @@ def over(
         def whole(**fixtures: Any) -> None:
             entries = list(table() if callable(table) else table)
             assert entries, "a table without entries tests nothing"
-            told = [ids(entry) for entry in entries] if callable(ids) else list(ids)
+            labels = [ids(entry) for entry in entries] if callable(ids) else list(ids)
             take = fixtures.get("take", list) if takes else fixtures.pop("take", list)
             if sampled:
-                told, entries = take(told), take(entries)
+                labels, entries = take(labels), take(entries)
             failed: list[tuple[str, BaseException]] = []
-            for name, entry in zip(told, entries, strict=True):
+            for name, entry in zip(labels, entries, strict=True):
                 values = (entry,) if isinstance(names, str) else entry
                 try:
                     test(**fixtures, **dict(zip(arguments, values, strict=True)))

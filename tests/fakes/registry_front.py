@@ -25,13 +25,13 @@ class RegistryFront:
         self.guids = True  # whether it knows any
         self.away: set[str] = set()  # names that get no answer
         self.unknown: set[str] = set()  # names that it knows nothing of
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         front = self
         parts = urlsplit(target)
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                front.asked.append(self.path)
+                front.paths.append(self.path)
                 if front.mode == "away" or front.names(self.path) & front.away:
                     self.close_connection = True
                     return
@@ -72,21 +72,21 @@ class RegistryFront:
         if not self.guids or "/schemas/guids/" not in path:
             return path
         folder, _, rest = path.partition("/schemas/guids/")
-        asked = rest.partition("?")[0]
-        found = next((each for each in range(1, _MOST_IDS) if self.guid(each) == asked), None)
+        guid = rest.partition("?")[0]
+        found = next((each for each in range(1, _MOST_IDS) if self.guid(each) == guid), None)
         return None if found is None else f"{folder}/schemas/ids/{found}"
 
     def with_guid(self, body: bytes) -> bytes:
         """An answer about a schema with its GUID beside its id."""
-        told = json.loads(body) if self.guids and body[:1] == b"{" else {}
-        return json.dumps({**told, "guid": self.guid(told["id"])}).encode() if "id" in told else body
+        document = json.loads(body) if self.guids and body[:1] == b"{" else {}
+        return json.dumps({**document, "guid": self.guid(document["id"])}).encode() if "id" in document else body
 
     def answer(self, url: str, given: bytes | None) -> tuple[int, bytes]:
         if isinstance(self.mode, int):
             return self.mode, b'{"error_code": %d, "message": "said so"}' % self.mode
         try:
-            asked = urllib.request.Request(url, given, {"Content-Type": "application/vnd.schemaregistry.v1+json"})
-            with urllib.request.urlopen(asked, timeout=30) as got:
+            request = urllib.request.Request(url, given, {"Content-Type": "application/vnd.schemaregistry.v1+json"})
+            with urllib.request.urlopen(request, timeout=30) as got:
                 return got.status, self.with_guid(got.read())
         except urllib.error.HTTPError as error:
             return error.code, error.read()

@@ -48,13 +48,13 @@ class Tally:
     dead_rows: list[DeadRows] = field(default_factory=list)
     filtered_rows: list[tuple[int, int, int]] = field(default_factory=list)  # from, to, column that is missing
 
-    def add(self, told: _native.RowTally) -> Tally:
-        self.trained += told.trained
-        self.dead += told.dead
-        self.filtered += told.filtered
-        self.newest_event_time_ms = max(self.newest_event_time_ms, told.newest_event_time_ms)
-        self.dead_rows += [DeadRows(*each) for each in told.dead_rows]
-        self.filtered_rows += told.filtered_rows
+    def add(self, other: _native.RowTally) -> Tally:
+        self.trained += other.trained
+        self.dead += other.dead
+        self.filtered += other.filtered
+        self.newest_event_time_ms = max(self.newest_event_time_ms, other.newest_event_time_ms)
+        self.dead_rows += [DeadRows(*each) for each in other.dead_rows]
+        self.filtered_rows += other.filtered_rows
         return self
 
 
@@ -103,8 +103,8 @@ def decode_rows(
     slot = slot or RowSlot(schema, CONVENIENCE_ROWS, format_name)
     tally = Tally()
     parts: list[dict[str, NDArray[Any]]] = []
-    for rows, told in slot.record(record, from_row):
-        tally.add(told)
+    for rows, batch_tally in slot.record(record, from_row):
+        tally.add(batch_tally)
         parts.append({name: view[:rows].copy() for name, view in slot.views.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in slot.views}, tally
 
@@ -149,7 +149,7 @@ class RowSlot:
         if not isinstance(rows, list | tuple) and (not isinstance(rows, dict) or is_columns(rows, self._names)):
             for block in Records(self.schema, "packed", "rows", 1 << 20, 1 << 30).blocks(rows, None, False):
                 for record in block:
-                    yield from ((used, Tally().add(told)) for used, told in self.record(record.value))
+                    yield from ((used, Tally().add(batch_tally)) for used, batch_tally in self.record(record.value))
             return
         at, done = 0, False
         while not done:

@@ -49,8 +49,8 @@ def made_wav(*chunks: bytes) -> bytes:
 def head(channels: int = 1, rate: int = RATE, bits: int = 16, form: int = 1) -> bytes:
     """A WAV's chunk that tells its form."""
     of_frame = channels * bits // 8
-    told = struct.pack("<HHIIHH", form, channels, rate, rate * of_frame & 0xFFFFFFFF, of_frame & 0xFFFF, bits)
-    return chunk(b"fmt ", told)
+    fields = struct.pack("<HHIIHH", form, channels, rate, rate * of_frame & 0xFFFFFFFF, of_frame & 0xFFFF, bits)
+    return chunk(b"fmt ", fields)
 
 
 def with_count(flac_bytes: bytes, count: int) -> bytes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.columns.transforms.with_state import DEFAULT_BUCKETS
 from streamtrain.compute import stateful
-from streamtrain.compute.held import held_of as read
+from streamtrain.compute.held import stateful_spec as read
 from streamtrain.compute.options import ColumnName
 
 Tables = dict[str, dict[str, Any]]
@@ -59,7 +59,7 @@ def cells(columns: Tables, count: int, seed: int = 1) -> list[dict[str, Any]]:
     return [{name: given[name][row] for name in columns} for row in range(count)]
 
 
-def held_of(name: str, example: dict[str, Any]) -> dict[str, Any]:
+def from_example(name: str, example: dict[str, Any]) -> dict[str, Any]:
     """An example as a model spec has it."""
     entry, options, table = stateful.get(name), stateful.options(name), example["table"]
     settings = {setting: value for setting, value in table.items() if setting in options}

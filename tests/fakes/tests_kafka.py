@@ -26,17 +26,17 @@ def running_kafka() -> Iterator[str]:
     """The address of the first of these: the Kafka at STREAMTRAIN_TEST_BOOTSTRAP; that of docker-compose.yml where
     STREAMTRAIN_TEST_BROKER is `docker`; the embedded one, where it is `embedded` or not set."""
     given = os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP")
-    wanted = os.environ.get("STREAMTRAIN_TEST_BROKER", "embedded")
+    choice = os.environ.get("STREAMTRAIN_TEST_BROKER", "embedded")
     if given:
         yield given
-    elif wanted == "docker":
+    elif choice == "docker":
         with _in_docker():
             yield COMPOSE_ADDRESS
-    elif wanted == "embedded":
+    elif choice == "embedded":
         with start_broker(kafka_home=kafka_home(), fast_start=True) as broker:
             yield broker.bootstrap
     else:
-        raise pytest.UsageError(f"STREAMTRAIN_TEST_BROKER: expected docker or embedded, got {wanted!r}")
+        raise pytest.UsageError(f"STREAMTRAIN_TEST_BROKER: expected docker or embedded, got {choice!r}")
 
 
 @contextmanager

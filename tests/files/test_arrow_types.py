@@ -23,7 +23,7 @@ from streamtrain.cli.first_job.columns import Sample, decide
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import read_blocks, read_rows
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 
 PER_S = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 NOW_S, YEAR_10000_S = 1_700_000_000, 253_402_300_800
@@ -55,7 +55,9 @@ def read(path: str, column: dict[str, Any], keyed: bool = False) -> list[Any]:
     columns = {"t": column, "a": {"missing": 0}, "y": LABEL} | ({"k": {"role": "key"}} if keyed else {})
     job = Job.from_tables({"columns": columns, "model": {"loss": "binary_cross_entropy"}})
     plan = job.plan()
-    records = [made for block in read_blocks([path], Wanted(job.schema), Size(4)) for made in plan.records(block)]
+    records = [
+        made for block in read_blocks([path], ColumnSelection(job.schema), Size(4)) for made in plan.records(block)
+    ]
     if column is AT:  # which stands beside the model's rows
         cells = [json.loads(record)["t"] for record in records]
         return [each or 0 for cell in cells for each in (cell if isinstance(cell, list) else [cell])]
@@ -151,8 +153,8 @@ def test_a_column_that_the_job_does_not_name_hinders_nothing(tmp_path: Path) -> 
     for number, cells in enumerate([each for each, *_ in (*numbers(), *times(), *others())]):
         path = written(tmp_path / f"{number}.arrow", cells)
         for given in (tables, keyed):
-            wanted = Wanted(Job.from_tables(given).schema)
-            assert sum(block.row_count for block in read_blocks([path], wanted, Size(9))) == len(cells)
+            selection = ColumnSelection(Job.from_tables(given).schema)
+            assert sum(block.row_count for block in read_blocks([path], selection, Size(9))) == len(cells)
         table = pa.table({"t": cells, "a": [1.0] * len(cells), "y": [0] * len(cells)})
         assert number % 20 or streamtrain.fit(tables, table).manifest.rows_seen == len(cells)
 

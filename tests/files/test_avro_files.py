@@ -19,7 +19,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.files import source
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import count_rows, read_blocks, read_rows
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 
 NOW = datetime(2024, 7, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 MILLIS, MICROS = "local-timestamp-millis", "timestamp-micros"
@@ -84,7 +84,7 @@ def test_it_trains_and_is_produced_as_other_files_are(tmp_path: Path) -> None:
     tables: dict[str, Any] = {"columns": columns, "train": {"workers": 1}}
     assert streamtrain.fit(tables, files=[str(path)]).manifest.rows_seen == 200
     job = Job.from_tables({**tables, "model": {"loss": "binary_cross_entropy"}})
-    blocks = read_blocks([str(path)], Wanted(job.schema), Size(50))
+    blocks = read_blocks([str(path)], ColumnSelection(job.schema), Size(50))
     found = [json.loads(record) for block in blocks for record in job.plan().records(block)]
     assert [record["at"] for record in found] == [[MS] * 50] * 4
 

@@ -29,7 +29,7 @@ from streamtrain.files.blocks import Size
 from streamtrain.files.forms import file_form, form_names, form_of, suffixes
 from streamtrain.files.reading import read_blocks, read_rows
 from streamtrain.files.seen_rows import SeenRows
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 from streamtrain.files.writing import Stopped, write_rows
 
 COLUMNS: dict[str, Any] = {
@@ -81,7 +81,7 @@ def decoded(
 ) -> Rows:
     """Returns the rows that the model would get from files."""
     plan = job.plan()
-    blocks = read_blocks(paths, Wanted(job.schema), size or Size(4_096), form)
+    blocks = read_blocks(paths, ColumnSelection(job.schema), size or Size(4_096), form)
     return plan.joined(plan.batches((record for block in blocks for record in plan.records(block)), bare=True), errors)
 
 
@@ -122,7 +122,7 @@ def test_csv_by_native_code_is_what_it_is_row_by_row(job: Job, tmp_path: Path, e
     path.write_text(("\ufeff" + texts([*plain, *odd], end)).removesuffix(end), newline="")
     native = decoded(job, [str(path)], errors="leave_out")
     keyed = Job.from_tables({**TABLES, "columns": {**COLUMNS, "id": {"role": "key"}}})
-    assert Wanted(keyed.schema).by_rows and not Wanted(job.schema).by_rows
+    assert ColumnSelection(keyed.schema).by_rows and not ColumnSelection(job.schema).by_rows
     slow = decoded(keyed, [str(path)], errors="leave_out")
     same(native, slow)
     missing = _native.MISSING_WORDS
@@ -297,11 +297,11 @@ class OneInput:
     def columns(self) -> Iterator[tuple[str, int, int]]:
         """Name, element and column of the input matrix, of all but the tables."""
         yield from (("a", 0, 0), ("b", 0, 1))
-        at = self.input.width - sum(map(width, self.input.held))
+        at = self.input.width - sum(map(width, self.input.stateful))
         yield from (("v", element, at - 3 + element) for element in range(3))
-        for held in self.input.held:
-            yield held.name, 0, at
-            at += width(held)
+        for stateful in self.input.stateful:
+            yield stateful.name, 0, at
+            at += width(stateful)
 
 
 def seen_rows(served: Served, tables: dict[str, Any], rows: Any, batch_rows: int = 128) -> tuple[SeenRows, Rows]:
@@ -319,19 +319,19 @@ def test_it_is_what_the_model_is_given(
 ) -> None:
     one = OneInput(fitted)
     seen, found = seen_rows(one.served(), tables, rows)
-    asked = [{name: cell for name, cell in row.items() if name != "y"} for row in rows]
+    request_rows = [{name: cell for name, cell in row.items() if name != "y"} for row in rows]
     assert {part.name for part in seen.parts} == {*tables["columns"], *tables["transforms"]} - {
         name for name, column in tables["columns"].items() if column.get("role") in ("input", "event_time")
     }
-    told = {}
+    counts = {}
     for name, element, column in one.columns():
         got = np.asarray(found[name]).reshape(found.count, -1)[:, element]
-        expected = np.array(one.answers(column, asked), np.float32)
+        expected = np.array(one.answers(column, request_rows), np.float32)
         assert got.dtype == next(part.dtype for part in seen.parts if part.name == name)
         assert np.array_equal(got.astype(np.float32), expected), (name, got[:5], expected[:5])
-        told[name, element] = len(set(expected.tolist()))
-    assert found.count == len(one.answers(0, asked)) > COUNT * 0.8
-    assert all(distinct > 1 for distinct in told.values()), told
+        counts[name, element] = len(set(expected.tolist()))
+    assert found.count == len(one.answers(0, request_rows)) > COUNT * 0.8
+    assert all(distinct > 1 for distinct in counts.values()), counts
     as_they_are = Job.from_tables(tables).plan().transform(rows, errors="leave_out")
     assert all(np.array_equal(found[name], np.asarray(as_they_are[name], found[name].dtype)) for name in ("b", "y"))
 

@@ -22,7 +22,7 @@ from streamtrain.files import source
 from streamtrain.files.blocks import Size
 from streamtrain.files.reading import count_rows, read_blocks, read_rows
 from streamtrain.files.records import FileRecords
-from streamtrain.files.wanted import Wanted, iso_ms
+from streamtrain.files.wanted import ColumnSelection, iso_ms
 
 ROWS = [
     {"größe": f"{at / 7:.3f}", "word": ["a b", 'c "d"', "e;f,g|h\ti", "zwei\nZeilen"][at % 4], "y": str(at % 2)}
@@ -144,7 +144,7 @@ def test_spaces_behind_delimiters(tmp_path: Path, delimiter: str, caplog: pytest
         job = Job.from_tables({"columns": {"b": {"kind": "category", "buckets": 9}, "d": {"missing": -1},
                                            "a": {"role": "label"}}, "model": {"loss": "mean_squared_error"}})
         by_native = job.plan().joined(job.plan().batches(FileRecords(job, [str(path)])))
-        by_rows = job.plan().transform([Wanted(job.schema).row(row) for row in found])
+        by_rows = job.plan().transform([ColumnSelection(job.schema).row(row) for row in found])
         assert all(np.array_equal(by_native[name], by_rows[name]) for name in "abd")
         plain = text.replace(f'"c{delimiter} ', "c ").replace('"', "")
         path.write_text(plain.replace(f"{delimiter} b 1", f"{delimiter}b 1", 1))
@@ -208,14 +208,14 @@ def test_times_as_databases_write_them(tmp_path: Path) -> None:
         path = tmp_path / f"{count}.csv"
         path.write_text("at,x,y\n" + "".join(f"{time},1,0\n\n" for time in times[:count]))
         for job in jobs:
-            blocks = read_blocks([str(path)], Wanted(job.schema), Size(7))
+            blocks = read_blocks([str(path)], ColumnSelection(job.schema), Size(7))
             found = [json.loads(record)["at"] for block in blocks for record in job.plan().records(block)]
             assert [cell for each in found for cell in (each if isinstance(each, list) else [each])] == expected[:count]
-            again = read_blocks([str(path)], Wanted(job.schema), Size(7))
+            again = read_blocks([str(path)], ColumnSelection(job.schema), Size(7))
             numbers = [number for block in again for number in block.lines]
             assert job is jobs[1] or count == 3 or numbers == list(range(2, 2 + 2 * count, 2))
     for text in ("2024-07-01 UTC", "12 UTC", "UTC", "2024-07-01 12:00:00 CET", "2024-07-01 12:00:00  UTC", "a:00 UTC"):
         assert iso_ms(text) is None, text
     path.write_text("at,x,y\n2024-07-01 12:00:00 UTC,1,0\n\n2024-07-01 12:00:00 UTC,1,0,3\n")
     with pytest.raises(UserMistake, match=r"3.csv:4: expected 3 cells, got 4"):
-        list(read_blocks([str(path)], Wanted(jobs[0].schema), Size(9)))
+        list(read_blocks([str(path)], ColumnSelection(jobs[0].schema), Size(9)))

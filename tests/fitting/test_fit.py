@@ -368,7 +368,7 @@ def test_rows_that_are_left_out_may_have_any_label() -> None:
     assert fit(skipped, {"x": np.array([0.0, np.nan, 0]), "y": np.array([1, 7, 0])}).manifest.rows_seen == 2
 
 
-HELD_OUT = columns(2000, seed=9)
+VALIDATION = columns(2000, seed=9)
 
 
 def probabilities(model: Fitted, rows: Any) -> Any:
@@ -376,7 +376,7 @@ def probabilities(model: Fitted, rows: Any) -> Any:
 
 
 def log_loss(model: Fitted) -> float:
-    p, y, w = probabilities(model, HELD_OUT), HELD_OUT["y"], HELD_OUT["w"]
+    p, y, w = probabilities(model, VALIDATION), VALIDATION["y"], VALIDATION["w"]
     return float(-(w * np.log(np.where(y, p, 1 - p))).sum() / w.sum())
 
 
@@ -384,10 +384,10 @@ def trained(rows: Any, job: Any = TABLES, /, **settings: Any) -> Any:
     return EarlyStoppingTrainer(EarlyStopping(**settings), job, rows).fit()
 
 
-def test_it_ends_when_held_out_rows_are_no_longer_predicted_better_and_saves_the_best(tmp_path: Path) -> None:
+def test_it_ends_when_the_validation_score_stops_improving_and_saves_the_best(tmp_path: Path) -> None:
     """On few rows, of which it learns too much."""
     fast = {**TABLES, "optimizer": {"name": "adam", "learning_rate": 0.05}}
-    found = trained(columns(200), fast, no_improvement=4, held_out=HELD_OUT, epochs=300, save_to=tmp_path / "best")
+    found = trained(columns(200), fast, no_improvement=4, held_out=VALIDATION, epochs=300, save_to=tmp_path / "best")
     assert found.reason == "no_improvement" and found.details.startswith("4 evaluations were not better than")
     scores = [each.score for each in found.evaluations]
     assert [each.epoch for each in found.evaluations] == list(range(1, len(scores) + 1)) and len(scores) < 300
@@ -401,7 +401,7 @@ def test_it_ends_when_held_out_rows_are_no_longer_predicted_better_and_saves_the
     assert found.model.stopped == f"no_improvement: {found.details}"
     loaded = Fitted.load(tmp_path / "best")
     assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)
-    assert loaded.predict(HELD_OUT) == found.best_model.predict(HELD_OUT)
+    assert loaded.predict(VALIDATION) == found.best_model.predict(VALIDATION)
     (model,) = (tmp_path / "best").iterdir()
     model.write_bytes(model.read_bytes()[:-1] + b"\x07")
     with pytest.raises(SnapshotError, match=r"model\.snapshot@\d+: chunk 2 of 2: expected the digest"):
@@ -417,12 +417,12 @@ def test_it_ends_when_held_out_rows_are_no_longer_predicted_better_and_saves_the
         *(pytest.param(score, ["arrays", "rows", "file"], marks=pytest.mark.full) for score in ("auc", "accuracy")),
     ],
 )  # fmt: skip
-def test_the_score_of_held_out_rows_in_every_form(tmp_path: Path, score: str, forms: list[str]) -> None:
-    path = written(tmp_path / "held out.csv", dicts(HELD_OUT))
-    held_out = {"arrays": HELD_OUT, "rows": dicts(HELD_OUT), "file": path}
-    found = [trained(columns(600), epochs=2, score=score, held_out=held_out[form]) for form in forms]
+def test_the_score_of_a_validation_set_in_every_form(tmp_path: Path, score: str, forms: list[str]) -> None:
+    path = written(tmp_path / "held out.csv", dicts(VALIDATION))
+    validation_sets = {"arrays": VALIDATION, "rows": dicts(VALIDATION), "file": path}
+    found = [trained(columns(600), epochs=2, score=score, held_out=validation_sets[form]) for form in forms]
     assert len({each.best_score for each in found}) == 1 and found[0].reason == "epochs"
-    p, y, w = probabilities(found[0].best_model, HELD_OUT), HELD_OUT["y"], HELD_OUT["w"]
+    p, y, w = probabilities(found[0].best_model, VALIDATION), VALIDATION["y"], VALIDATION["w"]
     yes, no = ((p[at], w[at]) for at in (y == 1, y == 0))
     right = (yes[0][:, None] > no[0]) + 0.5 * (yes[0][:, None] == no[0])
     expected = {
@@ -589,7 +589,7 @@ def test_it_is_pickled_and_copied(tmp_path: Path) -> None:
         ({"epochs": 1, "score": "calibration"}, "score: expected one of .* got 'calibration'"),
         ({"epochs": 1, "held_out": [{"a": "x"}]}, "row 0 at .*expected number"),
         ({"epochs": 1, "held_out": []}, "held_out: expected at least one row, got none"),
-        ({"epochs": 1, "held_out": HELD_OUT, "score": lambda model: 0}, "held_out: expected none beside a function"),
+        ({"epochs": 1, "held_out": VALIDATION, "score": lambda model: 0}, "held_out: expected none beside a function"),
         ({"epochs": 2, "score": lambda model: math.nan, "invalid_score": False}, "score that is finite, got nan, nan"),
     ],
 )
@@ -610,7 +610,7 @@ def test_a_pytorch_module_is_scored_as_it_predicts(own_workers: None) -> None:
         layers = (torch.nn.Linear(inputs.width, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.5))
         return torch.nn.Sequential(*layers, torch.nn.Linear(8, inputs.outputs))
 
-    stopping = EarlyStopping(no_improvement=2, epochs=20, held_out=HELD_OUT)
+    stopping = EarlyStopping(no_improvement=2, epochs=20, held_out=VALIDATION)
     found = EarlyStoppingTrainer(stopping, {**TABLES, "model": {}}, columns(2000), module=net).fit()
     assert abs(log_loss(found.best_model) - found.best_score) < 1e-6
 

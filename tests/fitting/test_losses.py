@@ -206,11 +206,11 @@ def of_heads(forked_workers: Any) -> Fitted:
 
 
 def test_it_learns_each_head_and_publishes_its_figures(of_heads: Fitted) -> None:
-    fitted, held_out = of_heads, both(2_000, 1)
-    there = ~np.isnan(held_out["delay"])
-    assert rmse(fitted, held_out) < 0.4 * held_out["delay"][there].std()
-    there = ~np.isnan(held_out["late"])
-    right = (answers(fitted, held_out, "late") > 0.5) == (held_out["late"] > 0.5)
+    fitted, validation = of_heads, both(2_000, 1)
+    there = ~np.isnan(validation["delay"])
+    assert rmse(fitted, validation) < 0.4 * validation["delay"][there].std()
+    there = ~np.isnan(validation["late"])
+    right = (answers(fitted, validation, "late") > 0.5) == (validation["late"] > 0.5)
     assert right[there].mean() > 0.8
     assert {"late.log_loss", "delay.rmse", "late.constant_log_loss"} <= set(fitted.history.frame().columns)
     assert fitted.history[-1].published.loss > 0
@@ -252,13 +252,13 @@ def test_a_file_of_it_says_all_that_another_program_needs(of_heads: Fitted, tmp_
     pytest.param("late.auc", "late.auc", marks=pytest.mark.full),
 ])  # fmt: skip
 def test_training_ends_by_the_score_of_all_heads_or_one(score: str | None, figure: str) -> None:
-    held_out = both(1_000, 1)
-    stopping = EarlyStopping(score=score, held_out=held_out, no_improvement=3, epochs=5)
+    validation = both(1_000, 1)
+    stopping = EarlyStopping(score=score, held_out=validation, no_improvement=3, epochs=5)
     found = EarlyStoppingTrainer(stopping, OF_HEADS, both(2_000)).fit()
     scores = [each.score for each in found.evaluations]
     assert found.best_score == (max(scores) if figure.endswith("auc") else min(scores)) > 0
     if figure == "delay.rmse":
-        assert rmse(found.best_model, held_out) == pytest.approx(found.best_score, rel=1e-5)
+        assert rmse(found.best_model, validation) == pytest.approx(found.best_score, rel=1e-5)
     with pytest.raises(UserMistake, match=r"score: expected one of loss, late\.log_loss, .*delay\.rmse.* got 'rmse'"):
         EarlyStoppingTrainer(EarlyStopping(score="rmse", no_improvement=2), OF_HEADS, both(100)).fit()
 
@@ -280,10 +280,10 @@ def test_an_update_follows_the_mean_gradient_of_its_batches_by_their_weights() -
     rows = columns(256)
     fitted = streamtrain.fit(tables, rows)
     job = Job.from_tables(tables)
-    model, held = Model(job.model_spec()), hold(job, rows, "rows")
+    model, data = Model(job.model_spec()), hold(job, rows, "rows")
     state = aligned(model.state_bytes)
     state[:] = model.initial_state(job.train.seed)
-    objective = Objective(model, held.layout, held.slots, state)
+    objective = Objective(model, data.layout, data.slots, state)
     start = objective.start()
     _, gradient = objective(start)
     objective.take(start - gradient)

@@ -208,17 +208,17 @@ def test_windows_and_plans_leave_them_out_as_fit_does(tmp_path: Path) -> None:
 def test_each_row_is_predicted_for_itself() -> None:
     """Catches an answer for all where one row cannot be predicted, and a frame that is still to be computed."""
     fitted = streamtrain.fit({**TABLES, "columns": {**TABLES["columns"], "a": {}}}, GOOD)
-    asked = {"a": [0.5, math.nan, "x", -0.5], "c": ["u1", "u2", "u3", "u4"]}
+    request = {"a": [0.5, math.nan, "x", -0.5], "c": ["u1", "u2", "u3", "u4"]}
 
     class LazyFrame:
         columns = ("a", "c")
 
         def collect_schema(self) -> None: ...
         def collect(self) -> Any:
-            return asked
+            return request
 
-    rows = [dict(zip(asked, row, strict=True)) for row in zip(*asked.values(), strict=True)]
-    for given in (asked, rows, LazyFrame()):
+    rows = [dict(zip(request, row, strict=True)) for row in zip(*request.values(), strict=True)]
+    for given in (request, rows, LazyFrame()):
         answers = fitted.predict(given)
         assert [isinstance(each, RecordError) for each in answers] == [False, True, True, False]
         assert answers[0] == fitted.predict(rows[0]) and answers[3] == fitted.predict(rows[3])

@@ -69,15 +69,15 @@ def test_a_row_gets_the_state_of_its_value() -> None:
     for name, table in {"rate": {**TRANSFORMS["rate"], "prior": 0}, "often": TRANSFORMS["often"]}.items():
         job = {**JOB, "columns": table_of, "transforms": {name: table}, "model": {}}
         fitted = streamtrain.fit(job, given)
-        asked = [{"colour": colour} for colour in ("red", "green", "blue", "never seen")]
-        p = np.array([each["prediction"] for each in fitted.predict(asked)])
+        requests = [{"colour": colour} for colour in ("red", "green", "blue", "never seen")]
+        p = np.array([each["prediction"] for each in fitted.predict(requests)])
         prior = fitted.statistics["label.classes"]
         z = np.log(p / (1 - p)) - np.log((prior[1] + 0.5) / (prior[0] + 0.5))
         weight, bias = fitted.parameters["output.weight"][0, 0], fitted.parameters["output.bias"][0]
         seen = Counter(given["colour"].tolist())
         share = (given["w"] * given["y"]).sum() / given["w"].sum()
         away = {1: (1 - share) / np.sqrt(share * (1 - share)), 0: -share / np.sqrt(share * (1 - share))}
-        values = {"often": [*(np.log1p(seen[each["colour"]]) for each in asked[:3]), 0.0],
+        values = {"often": [*(np.log1p(seen[each["colour"]]) for each in requests[:3]), 0.0],
                   "rate": [away[1], away[0], away[0], 0.0]}[name]  # fmt: skip
         np.testing.assert_allclose(z, weight * np.array(values) + bias, rtol=2e-3, atol=2e-4)
 
@@ -260,8 +260,8 @@ def test_a_vocabulary_does_not_depend_on_the_number_of_workers() -> None:
     for name in ("vocabulary.id", "vocabulary.id100", "vocabulary.id5000"):
         assert all(np.array_equal(found[0][name], other[name]) for other in found[1:]), name
     seen = Counter(hash_of(each, "id5000") for each in given["id"].tolist())
-    held = {value: count for value, count, _ in holders(found[0]["vocabulary.id5000"]) if count}
-    assert held == {value: count for value, count in seen.items() if count >= 3}, "those counted often enough"
+    counts = {value: count for value, count, _ in holders(found[0]["vocabulary.id5000"]) if count}
+    assert counts == {value: count for value, count in seen.items() if count >= 3}, "those counted often enough"
 
 
 def test_a_rounds_ids_go_by_count_and_then_by_hash() -> None:
@@ -288,8 +288,8 @@ def test_a_value_that_was_not_seen_for_long_is_forgotten() -> None:
     assert holders(before)[0][0] == hash_of("old") and before.parameters["id.embedding"][1].any()
     assert hash_of("old") not in [value for value, *_ in holders(after)]
     assert after.manifest.metrics["evicted"] == {"id": 1}
-    asked = [{"id": each} for each in ("old", "never seen")]
-    one, other = (each["prediction"] for each in after.predict(asked))
+    requests = [{"id": each} for each in ("old", "never seen")]
+    one, other = (each["prediction"] for each in after.predict(requests))
     assert one == other  # both read the row of all others
     assert [value for value, count, _ in holders(after) if count] == [hash_of("new")]
 

@@ -54,8 +54,8 @@ def without(inputs: Any) -> Any:
 def test_a_stream_is_learned_from_its_first_batches_on() -> None:
     """They have one row, two at the end: normalised by their own moments they cost 1.4 times the loss."""
     given = columns(6_000)
-    told = [streamtrain.fit(GIVEN, given, module=each).manifest.metrics["total"] for each in (without, with_norm)]
-    assert told[1]["log_loss"] < 1.1 * told[0]["log_loss"] < 0.2 * told[0]["constant_log_loss"], told
+    totals = [streamtrain.fit(GIVEN, given, module=each).manifest.metrics["total"] for each in (without, with_norm)]
+    assert totals[1]["log_loss"] < 1.1 * totals[0]["log_loss"] < 0.2 * totals[0]["constant_log_loss"], totals
 
 
 def test_a_state_goes_in_and_out() -> None:
@@ -72,8 +72,8 @@ def test_a_state_goes_in_and_out() -> None:
     assert torch.equal(ours[bias] + offset(first), module.state_dict()[bias]) and offset(first).any()
     load_snapshot(module, first)  # the offset is folded once
     fresh = columns(300, seed=5)
-    x, wanted = inputs(first, fresh), [each["prediction"] for each in first.predict(fresh)]
-    assert np.allclose(module.eval()(x).sigmoid().detach()[:, 0], wanted, atol=1e-6)
+    x, expected = inputs(first, fresh), [each["prediction"] for each in first.predict(fresh)]
+    assert np.allclose(module.eval()(x).sigmoid().detach()[:, 0], expected, atol=1e-6)
     assert torch.equal(inputs(first, dicts(fresh)[0]), x[:1])
     starts = TorchModule.of(module).start(ModuleSpec.from_dict(first.manifest.model_spec["torch"]), 0)
     assert np.allclose(starts[bias], ours[bias], atol=1e-6), "where training starts the loss adds its own"
@@ -108,12 +108,12 @@ def test_a_loaded_module_predicts_as_the_snapshot(label: Any, loss: Any) -> None
     z = module.eval()(inputs(fitted, given)).detach()
     answers = fitted.predict(given)
     if "classes" in label:
-        found, wanted = z.softmax(1), [list(each["probabilities"].values()) for each in answers]
+        found, expected = z.softmax(1), [list(each["probabilities"].values()) for each in answers]
     else:
         link = torch.exp if loss == "poisson" else torch.clone if loss == "mean_squared_error" else torch.sigmoid
         found = link(z)[:, 0]
-        wanted = [each["prediction"] for each in answers]
-    assert np.allclose(found, wanted, rtol=1e-4, atol=1e-5)
+        expected = [each["prediction"] for each in answers]
+    assert np.allclose(found, expected, rtol=1e-4, atol=1e-5)
     assert bool(offset(fitted).any()) == (loss != "mean_squared_error")
     module.register_buffer("mask", torch.ones(1, dtype=torch.bool))
     before = module[4].bias.clone()

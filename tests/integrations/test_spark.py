@@ -124,8 +124,8 @@ def same(found: Any, expected: Rows) -> bool:
     for name, cells in expected.items():
         column = found[name].combine_chunks()
         if isinstance(cells, Lists):
-            told = [list(cells.values[a:b]) for a, b in zip(cells.offsets, cells.offsets[1:], strict=False)]
-            assert column.to_pylist() == told, name
+            lists = [list(cells.values[a:b]) for a, b in zip(cells.offsets, cells.offsets[1:], strict=False)]
+            assert column.to_pylist() == lists, name
         elif cells.dtype == np.uint8:
             assert column.to_pylist() == [each.tobytes() for each in cells], name
         else:
@@ -137,13 +137,13 @@ def same(found: Any, expected: Rows) -> bool:
 def test_rows_read_are_those_of_a_direct_read(kafka: Any, tmp_path: Path, spark: SparkSession) -> None:
     path = job_file(kafka, tmp_path, COLUMNS, MADE)
     produced(path, rows(COUNT))
-    asked = spark.read.format("streamtrain").option("job", str(path)).option("offsets_per_task", "5")
-    frame = asked.load()
+    reader = spark.read.format("streamtrain").option("job", str(path)).option("offsets_per_task", "5")
+    frame = reader.load()
     assert frame.rdd.getNumPartitions() > 3
     assert same(frame.toArrow(), direct(path))
     produced(path, [{**rows(1)[0], "photo": b"no picture"}])
     with pytest.raises(Exception, match=r"row 0 at \$.photo: expected .* leaves such rows out"):
-        asked.load().toArrow()
+        reader.load().toArrow()
     left = spark.read.format("streamtrain").option("job", str(path)).option("errors", "leave_out").load()
     assert left.count() == COUNT
     for wrong in ({"jobs": "x"}, {"errors": "none"}, {"offsets_per_task": "0"}):

@@ -74,7 +74,7 @@ def test_when_it_ends(settings: dict[str, Any], scores: list[float | None], at: 
     assert at is None or reasons[at] == name
 
 
-def test_a_figure_knows_which_is_better_and_another_is_told() -> None:
+def test_a_figure_knows_which_is_better_and_another_is_reported() -> None:
     rising = [window(0.5, auc) for auc in (0.6, 0.7, 0.65, 0.66)]
     assert [each["since"] for each in folded(rising, score="auc", no_improvement=2)] == [0, 0, 1, 2]
     assert [each["since"] for each in folded(rising, score="auc", minimise=True, no_improvement=9)] == [0, 1, 2, 3]
@@ -99,21 +99,21 @@ def test_other_settings_begin_anew() -> None:
 
 def test_passes_are_counted_over_starts() -> None:
     early, before = stop(epochs=2), window(0.5)
-    for version, (passes, told) in enumerate([(0, (0, "")), (1, (1, "")), (0, (1, "")), (1, (2, "epochs"))], 2):
+    for version, (passes, expected) in enumerate([(0, (0, "")), (1, (1, "")), (0, (1, "")), (1, (2, "epochs"))], 2):
         state = early.after(before, window(0.5), version, 100, 1, passes)
         before = {**window(0.5), "early_stopping": state}
-        assert (state["epochs"], state["reason"]) == told
+        assert (state["epochs"], state["reason"]) == expected
     assert before["early_stopping"]["details"] == "2 passes over the rows are done"
 
 
-def test_rows_held_out_judge_in_place_of_windows_and_other_rows_begin_anew() -> None:
-    told = {"identity": "files:a", "rows": 3}
-    early = EarlyStop(EarlyStopping(no_improvement=1), FIGURES, told)
+def test_a_validation_set_scores_in_place_of_windows_and_another_set_begins_anew() -> None:
+    validation_set = {"identity": "files:a", "rows": 3}
+    early = EarlyStop(EarlyStopping(no_improvement=1), FIGURES, validation_set)
     metrics = {**window(0.9), "held_out": {"log_loss": 0.4}}
     state = early.after({}, metrics, 2, 1, 1)
-    assert state["score"] == 0.4 and state["held_out"] == told
+    assert state["score"] == 0.4 and state["held_out"] == validation_set
     before = {**metrics, "early_stopping": state}
     assert early.after(before, {"windows": []}, 3, 2, 2)["evaluations"] == 1, "no window has closed"
     ended = {**window(0.9), "held_out": {"log_loss": 0.5}}
     assert early.is_due({"windows": []}, 1) and early.after(before, ended, 3, 2, 2, 1)["since"] == 1
-    assert EarlyStop(EarlyStopping(no_improvement=1), FIGURES, {**told, "rows": 4}).standing(before) is None
+    assert EarlyStop(EarlyStopping(no_improvement=1), FIGURES, {**validation_set, "rows": 4}).standing(before) is None

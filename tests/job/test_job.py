@@ -393,10 +393,10 @@ def marked(folder: Path, name: str) -> str:
 def test_a_manifest_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     marked(tmp_path, "of_a_manifest")
-    told: dict[str, Any] = Job.parse(OF_NETWORK.replace('torch = "NAME:Net"\n', "")).effective()
-    told["model"]["torch"] = "of_a_manifest:Net"
+    settings: dict[str, Any] = Job.parse(OF_NETWORK.replace('torch = "NAME:Net"\n', "")).effective()
+    settings["model"]["torch"] = "of_a_manifest:Net"
     with pytest.raises(JobMistakes, match=r"model\.torch: expected what the module is, as a table"):
-        Job.from_effective(told)
+        Job.from_effective(settings)
     assert not hasattr(sys, "of_a_manifest")
 
 
@@ -413,15 +413,15 @@ TORCH = 'torch = "any:Net"'
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "problem"),
     [
         (f"{TORCH}\n{LAYERS}", ":9: model.layers: expected none beside a PyTorch module, which is the whole network"),
         (f"{TORCH}\n{WITH_GRAPH}", "model.graph: expected none beside a PyTorch module"),
         (f"{LAYERS}\n{WITH_GRAPH}", "model.graph: expected none beside layers, which are the whole network"),
     ],
 )
-def test_two_networks_are_one_too_many(model: str, told: str) -> None:
-    with pytest.raises(JobMistakes, match=re.escape(told)) as error:
+def test_two_networks_are_one_too_many(model: str, problem: str) -> None:
+    with pytest.raises(JobMistakes, match=re.escape(problem)) as error:
         Job.parse(OF_NETWORK.replace('torch = "NAME:Net"', model))
     assert len(error.value.mistakes) == 1
     with pytest.raises(JobMistakes, match=r"model\.layers: expected none beside a PyTorch module"):
@@ -451,8 +451,8 @@ def test_properties_are_flattened_and_kept_apart() -> None:
     assert made.registry.properties == {
         "url": "http://me:secret@registry:8081/v7", "basic.auth.user.info": "a:hidden", "timeout": 5,
     }  # fmt: skip
-    told = json.dumps(made.effective()) + repr(made) + str(made.registry)
-    assert "secret" not in told and "hidden" not in told
+    text = json.dumps(made.effective()) + repr(made) + str(made.registry)
+    assert "secret" not in text and "hidden" not in text
     assert made.registry.address == "http://registry:8081/v7"
     assert "registry" not in made.effective() and not Job.from_effective(made.effective()).registry
     assert any(each.path == "registry.<property>" for each in settings_table())

@@ -84,14 +84,14 @@ def test_the_ends_of_several_topics_at_once(kafka: Any, monkeypatch: pytest.Monk
     assert admin.ends([one, none, two]) == expected
     real, settling = admin._ask, [KafkaSettling("no leader")]
 
-    def asked(what: str, question: Any) -> Any:
-        if what.startswith("topics") and "," in what and asked_before and settling:
+    def ask(what: str, question: Any) -> Any:
+        if what.startswith("topics") and "," in what and questions and settling:
             raise settling.pop()  # a leader moves between the two questions
-        asked_before.append(what)
+        questions.append(what)
         return real(what, question)
 
-    asked_before: list[str] = []
-    monkeypatch.setattr(admin, "_ask", asked)
+    questions: list[str] = []
+    monkeypatch.setattr(admin, "_ask", ask)
     assert admin.ends([one, two]) == {one: expected[one], two: expected[two]} and not settling
 
 
@@ -113,10 +113,10 @@ def test_what_a_job_asks_costs_the_same_however_many_topics_there_are(
     name = kafka.fresh_name("one-of-many")
     ask = AdminClient.list_topics
 
-    def asked(client: AdminClient, topic: str | None = None, *others: Any) -> Any:
+    def list_topics(client: AdminClient, topic: str | None = None, *others: Any) -> Any:
         return ask(client, topic, *others) if topic else pytest.fail("all topics were asked for")
 
-    monkeypatch.setattr(AdminClient, "list_topics", asked)
+    monkeypatch.setattr(AdminClient, "list_topics", list_topics)
     admin = Admin(kafka.bootstrap)
     admin.ensure([TopicWish("x", name, 1)])
     assert admin.spans(name) == [(0, 0)] and admin.topic_ids([name])[name] and admin.broker_count() >= 1
@@ -147,8 +147,8 @@ def test_a_broker_that_has_just_been_fenced_ends_no_process(private_kafka: Calla
             hold(4)
             os.kill(broker.pids[0], signal.SIGCONT)
             hold(2)
-        told, _ = asking.communicate("enough\n", 60)
-    assert asking.returncode == 0 and told in ("1\n", "0 1\n")
+        output, _ = asking.communicate("enough\n", 60)
+    assert asking.returncode == 0 and output in ("1\n", "0 1\n")
 
 
 def test_offsets_and_ids(kafka: Any) -> None:

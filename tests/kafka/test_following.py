@@ -139,7 +139,7 @@ def test_who_starts_on_a_refused_snapshot_waits_or_ends(bench: Bench, publisher:
 
 
 @pytest.mark.parametrize("versions", [(7, 2), (2, 7), (7, 7, 2), (3, 7, 2)])
-def test_versions_that_wait_together_are_judged_before_they_pass_over_others(
+def test_versions_that_wait_together_are_checked_before_they_pass_over_others(
     topic: SnapshotTopic, publisher: Publisher, versions: tuple[int, ...]
 ) -> None:
     """Uses a `prepare` that raises a ValueError for version 7."""
@@ -256,12 +256,12 @@ def test_who_stays_at_a_version_or_at_the_best_one(bench: Bench, publisher: Publ
     follow, live = partial(follow_snapshots, bench.job, bench.bootstrap), partial(LiveModel, bench.job, bench.bootstrap)
     publisher.keep = 12
     MODEL.put(publisher, 1, untrained=True)
-    for wanted, text in ((2, "a version it holds (1), got 2"), ("best", "best by train.early_stopping, found none")):
+    for choice, text in ((2, "a version it holds (1), got 2"), ("best", "best by train.early_stopping, found none")):
         with pytest.raises(UserMistake, match=re.escape(text)):
-            next(follow(version=wanted))
+            next(follow(version=choice))
         with pytest.raises(UserMistake, match=re.escape(text)):
-            predictor.answer(bench.config(snapshot=wanted), threading.Event())
-        with live(version=wanted) as absent:
+            predictor.answer(bench.config(snapshot=choice), threading.Event())
+        with live(version=choice) as absent:
             with pytest.raises(UserMistake, match=re.escape(text)):
                 absent.wait_ready(3600)
             with pytest.raises(UserMistake, match=re.escape(text)):

@@ -187,19 +187,19 @@ def test_broker_that_is_not_there(topic: str) -> None:
                 consumer.partition_count(topic, 1)
 
 
-def test_records_that_cannot_be_delivered_are_told(topic: str) -> None:
+def test_records_that_cannot_be_delivered_are_reported(topic: str) -> None:
     library.load()
     settings = [("bootstrap.servers", "127.0.0.1:1"), ("message.timeout.ms", "200")]
     with closing(_native.KafkaProducer(settings)) as producer:
         assert producer.produce(topic, b"lost") == 0
         said: list[str] = []
 
-        def is_told() -> bool:
+        def is_reported() -> bool:
             producer.poll(100)
             said.extend(event[2] for event in producer.drain_events())
             return "DELIVERY" in said
 
-        wait_for(is_told)
+        wait_for(is_reported)
         assert said.count("DELIVERY") == 1
 
 

@@ -76,15 +76,15 @@ def make_again(bench: Bench, name: str, count: int) -> set[str]:
 
 def answered_exactly_once(bench: Bench, count: int) -> None:
     """Also by who starts later."""
-    asked = ask(bench, "old", 30)
+    keys = ask(bench, "old", 30)
     with running(bench.config()):
-        wait_for_answers(bench, asked)
+        wait_for_answers(bench, keys)
         for turn in range(2):
-            asked |= make_again(bench, f"new {turn}", count)
-            wait_for_answers(bench, asked)
-    assert bench.counts().total() == len(asked)
+            keys |= make_again(bench, f"new {turn}", count)
+            wait_for_answers(bench, keys)
+    assert bench.counts().total() == len(keys)
     to_its_end(bench.config(until_end=True))
-    assert bench.counts().total() == len(asked)
+    assert bench.counts().total() == len(keys)
 
 
 def late_answers_pass_over_no_request_of_the_next_topic(bench: Bench) -> None:
@@ -95,15 +95,15 @@ def late_answers_pass_over_no_request_of_the_next_topic(bench: Bench) -> None:
         delete(bench, bench.requests)
         make(bench)
         wait_for(lambda: counters["rewinds"] > 0)
-    asked = ask(bench, "new", 12)
+    keys = ask(bench, "new", 12)
     to_its_end(bench.config("at_least_once", until_end=True))
-    assert asked <= bench.answers().keys()
+    assert keys <= bench.answers().keys()
 
 
 def what_was_answered_is_committed(bench: Bench, delivery: str) -> None:
-    asked = ask(bench, "old", 30)
+    keys = ask(bench, "old", 30)
     with running(bench.config(delivery)) as counters:
-        wait_for_answers(bench, asked)
+        wait_for_answers(bench, keys)
         make_again(bench, "new", 6)
         wait_for(lambda: counters["rewinds"] > 0)
         last = ask(bench, "last", PARTITIONS)

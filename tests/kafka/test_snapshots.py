@@ -289,9 +289,9 @@ def test_a_compacted_topic_holds_what_is_kept_and_nothing_else(kafka: Any, job: 
         assert time.monotonic() < until, f"{len(found)} messages are left"
         publisher.put(publisher.kept[-1].version + 1, MODEL[:400_000])  # only segments that are closed are compacted
         time.sleep(0.5)  # the broker's cleaner looks every 15 s
-    held = [located.manifest.version for located in topic.list()]
+    versions = [located.manifest.version for located in topic.list()]
     newest = publisher.kept[-1].version
-    assert held == [7, newest - 2, newest - 1, newest]
+    assert versions == [7, newest - 2, newest - 1, newest]
     assert topic.version(7).model == MODEL[:400_000] + b"\x07"
-    for version in held[1:]:
+    for version in versions[1:]:
         assert topic.version(version).model.startswith(MODEL[:400_000])

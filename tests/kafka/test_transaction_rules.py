@@ -408,8 +408,8 @@ def test_an_open_transaction_among_dead_letters_is_ended_if_it_is_ours_and_not_w
     other.produce(letters, b"another's", partition=0)
     assert other.flush(60) == 0
     begun = admin.high_watermarks(letters, 1)[0]
-    held = listed_transactions(kafka.bootstrap, job, admin)
-    opened = in_background(held.open, name="open")
+    transactions = listed_transactions(kafka.bootstrap, job, admin)
+    opened = in_background(transactions.open, name="open")
     assert opened.result(60).number == 1  # another's transaction goes on
     assert admin.high_watermarks(letters, 1)[0] > begun and not ends(admin, letters)
     other.commit_transaction(60)
@@ -442,21 +442,21 @@ def test_a_run_leaves_whose_past_kafka_has_forgotten(kafka: Any, forgotten: str)
     admin = Admin(kafka.bootstrap)
     admin.ensure(job_topics(job))
     topics = Forgetful(job, {"bootstrap.servers": kafka.bootstrap}, names(job), admin)
-    held = Transactions({"bootstrap.servers": kafka.bootstrap}, job, topics)
-    held.open()
-    held.publish(snapshot(job, 1))
+    transactions = Transactions({"bootstrap.servers": kafka.bootstrap}, job, topics)
+    transactions.open()
+    transactions.publish(snapshot(job, 1))
     if forgotten == "holder":
         topics.forget(forgotten)
-        held = Transactions({"bootstrap.servers": kafka.bootstrap}, job, topics)
-        held.open()
+        transactions = Transactions({"bootstrap.servers": kafka.bootstrap}, job, topics)
+        transactions.open()
     elif forgotten == "newest":
         topics.forget(forgotten)
-        held.publish(snapshot(job, 2))
-    make = held._transaction
+        transactions.publish(snapshot(job, 2))
+    make = transactions._transaction
     made = iter([no_answer])
-    held._transaction = lambda batch: next(made, make)(batch)  # type: ignore[method-assign]
+    transactions._transaction = lambda batch: next(made, make)(batch)  # type: ignore[method-assign]
     with pytest.raises(KafkaBroken, match="forgotten") if forgotten else nullcontext():
-        assert held.publish(snapshot(job, 3)) > 0
+        assert transactions.publish(snapshot(job, 3)) > 0
 
 
 def no_answer(*_: object) -> int:
@@ -554,8 +554,8 @@ def test_a_node_alone_that_slept_leads_on(tmp_path: Path) -> None:
 
 def leader_epoch(bootstrap: str) -> int:
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    (asked,) = client.list_offsets({TopicPartition("written", 0): OffsetSpec.latest()}, request_timeout=60).values()
-    return int(asked.result().leader_epoch)
+    (future,) = client.list_offsets({TopicPartition("written", 0): OffsetSpec.latest()}, request_timeout=60).values()
+    return int(future.result().leader_epoch)
 
 
 def test_a_program_named_like_the_job_goes_on_and_an_older_build_under_that_name_does_not(
@@ -602,13 +602,13 @@ def test_what_a_stranger_writes_to_control_is_refused_before_anything_is_written
     assert transactions.open().number == 1
     admin, topic = Admin(kafka.bootstrap), f"{job}.control"
     producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
-    held = Lease(job, {"bootstrap.servers": kafka.bootstrap}, names(job), admin)
+    lease = Lease(job, {"bootstrap.servers": kafka.bootstrap}, names(job), admin)
     for number, forged in enumerate(forged_entries(job)):
         producer.produce(topic, forged.value, forged.key)
         assert producer.flush(60) == 0
         before = admin.high_watermarks(topic, 1)
         with pytest.raises(StreamtrainError, match=re.escape(repr(forged.key))) as error:
-            listed_transactions(kafka.bootstrap, job, admin).open() if number == 0 else held.holder()
+            listed_transactions(kafka.bootstrap, job, admin).open() if number == 0 else lease.holder()
         assert admin.high_watermarks(topic, 1) == before, "something was written"
         (program,) = re.findall('python -c "(.*)"', str(error.value))
         exec(program)

@@ -25,8 +25,8 @@ REPLAY = (
     ),
     Guard(
         "Replay does not compare losses.", _REPLAY + "engine.py",
-        "            if (found := self._arena.slot_result(first_slot + index)) != (told := _result(slot))\n",
-        _LOG_SAYS, "            if (found := self._arena.slot_result(first_slot + index)) == (told := None)\n",
+        "            if (found := self._arena.slot_result(first_slot + index)) != (expected := _result(slot))\n",
+        _LOG_SAYS, "            if (found := self._arena.slot_result(first_slot + index)) == (expected := None)\n",
     ),
     Guard(
         "Replay does not compare the chain of round logs.", _REPLAY + "lineage.py",
@@ -50,9 +50,9 @@ VERIFY = (
     ),
     never(
         "Verify does not compare a manifest with the logs before it.", _VERIFY + "fold.py",
-        "folded is not None and told != folded", _MANIFESTS,
+        "folded is not None and value != folded", _MANIFESTS,
     ),
-    never("Verify does not compare positions.", _VERIFY + "frontier.py", "told.get(partition) != place", _FORGERIES),
+    never("Verify does not compare positions.", _VERIFY + "frontier.py", "theirs.get(partition) != place", _FORGERIES),
     Guard(
         "Verify accepts ranges that overlap.", _VERIFY + "frontier.py",
         "        for index in np.flatnonzero((froms[1:] != tos[:-1]).any(axis=1))[:5]:",
@@ -71,12 +71,12 @@ VERIFY = (
         "settings_digest(manifest.job_settings) != manifest.config_digest", _MANIFESTS,
     ),
     Guard(
-        "Verify does not count a record's rows.", _VERIFY + "records.py", "            told = int(part[name])",
-        _FORGERIES, "            told = count",
+        "Verify does not count a record's rows.", _VERIFY + "records.py", "            expected = int(part[name])",
+        _FORGERIES, "            expected = count",
     ),
     Guard(
         "Verify does not miss a dead letter.", _VERIFY + "dead_letters.py",
-        "            missing = int((dead - told.dead).clip(min=0).sum()) - told.left_out", _FORGERIES,
+        "            missing = int((dead - tally.dead).clip(min=0).sum()) - tally.left_out", _FORGERIES,
         "            missing = 0",
     ),
     Guard(
@@ -85,12 +85,12 @@ VERIFY = (
         "            older = True",
     ),
     Guard(
-        "Verify accepts two answers to one request.", _VERIFY + "answered.py", "        if not asked.put(offset):",
-        _FORGERIES, "        if asked.put(offset) is None:",
+        "Verify accepts two answers to one request.", _VERIFY + "answered.py", "        if not bits.put(offset):",
+        _FORGERIES, "        if bits.put(offset) is None:",
     ),
     Guard(
         "Verify does not miss an answer.", _VERIFY + "answered.py",
-        "                check.expect(request.offset in asked, told)", _FORGERIES, "                assert told",
+        "                check.expect(request.offset in bits, text)", _FORGERIES, "                assert text",
     ),
     Guard(
         "Verify accepts an altered chunk.", _VERIFY + "snapshots.py",

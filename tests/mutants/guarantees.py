@@ -214,7 +214,7 @@ LOST_WORKERS = (
         "A repeated average counts rejected batches twice.",
         "native/train/averager.cpp",
         "before = end_.judged(round - 1);",
-        "test_a_round_whose_averager_died_is_not_judged_twice",
+        "test_a_round_whose_averager_died_is_not_counted_twice",
         "before = end_.judged(round);",
     ),
     Guard(
@@ -290,7 +290,7 @@ BOUNDS_AND_BYTES = (
         "A malformed manifest ends everybody who follows.",
         "streamtrain/kafka/follower.py",
         "        except Exception as error:  # of what is malformed",
-        "test_versions_that_wait_together_are_judged_before_they_pass_over_others",
+        "test_versions_that_wait_together_are_checked_before_they_pass_over_others",
         "        except StreamtrainError as error:  # of what is malformed",
     ),
 )

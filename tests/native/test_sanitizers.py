@@ -158,7 +158,7 @@ def argument(native_type: str, content: Any) -> bytes:
     return struct.pack("<Q", VALUE) + text(struct.pack("<Q", value_bits(native_type, content)))
 
 
-def told(op: Op, types: str, values: list[Any]) -> bytes:
+def serialize(op: Op, types: str, values: list[Any]) -> bytes:
     found = [argument(native_type, each) for native_type, each in zip(op.signature(types), values, strict=True)]
     return text(op.name.encode()) + text(types.encode()) + struct.pack("<Q", len(found)) + b"".join(found)
 
@@ -191,9 +191,9 @@ def outcome(op: Op, values: list[Any]) -> list[Any]:
 def test_arm64_gives_the_same_bits(driver: Path) -> None:
     every = [each for each in calls() if given(*each) is not None]
     assert len(every) > 2 * len(ops.load())
-    asked = [told(op, types, given(op, types, n, kind) or []) for op, types, n, kind in every]
+    inputs = [serialize(op, types, given(op, types, n, kind) or []) for op, types, n, kind in every]
     done = subprocess.run(
-        [QEMU, str(driver)], input=struct.pack("<Q", len(asked)) + b"".join(asked), capture_output=True, check=True
+        [QEMU, str(driver)], input=struct.pack("<Q", len(inputs)) + b"".join(inputs), capture_output=True, check=True
     )
     answer, differing = memoryview(done.stdout), []
     for op, types, n, kind in every:

@@ -20,7 +20,7 @@ from streamtrain.files.found import FoundFile, found_files
 from streamtrain.files.placed import placed_records
 from streamtrain.job import Job
 from streamtrain.origins.files import FilesOrigin, check_read
-from streamtrain.origins.moves import begins, left_topic, move, told_files
+from streamtrain.origins.moves import begins, left_topic, list_files, move
 from streamtrain.topics.manifest import Position, Positions
 from tests.fitting.example import TABLES, columns, dicts
 from tests.fitting.test_fit import written
@@ -78,8 +78,8 @@ def test_what_is_found(given: dict[str, Any], tmp_path: Path) -> None:
     odd.write_text("a,b\n1,2\n")
     (one,) = found_files([str(odd)])
     assert one.rows == 1 and one.name == msgpack.unpackb(msgpack.packb(one.name)) == "caf\ufffd.csv"
-    for wrong, told in (("-", "standard input"), (str(tmp_path / "*.x"), "found none"), ("no.csv", "cannot be read")):
-        with pytest.raises(UserMistake, match=told):
+    for wrong, text in (("-", "standard input"), (str(tmp_path / "*.x"), "found none"), ("no.csv", "cannot be read")):
+        with pytest.raises(UserMistake, match=text):
             found_files([wrong])
 
 
@@ -110,7 +110,7 @@ def test_it_goes_on_where_it_was() -> None:
     assert origin("a", "b").go_on(3, seen, gaps) == (seen, ())
     after, (added,) = origin("a", "b", "c", "a").go_on(3, seen, gaps)
     assert after == Positions(seen.topic_id, (*seen.partitions, Position(0), Position(0)))
-    assert [told.name for told in told_files((*gaps, added), seen.topic_id)] == ["a", "b", "c", "a"]
+    assert [file.name for file in list_files((*gaps, added), seen.topic_id)] == ["a", "b", "c", "a"]
     assert origin("a", "b", "c", "a").go_on(4, after, (*gaps, added)) == (after, ())
 
 
@@ -148,7 +148,7 @@ def test_a_topic_is_left_and_found_again() -> None:
     assert frontier.pass_gap(back) and frontier.places == {0: (7, 2), 1: (9, 0)}
 
 
-def test_more_files_are_passed_where_they_are_as_many_as_told() -> None:
+def test_more_files_are_passed_where_they_are_as_many_as_recorded() -> None:
     seen, gaps = begun(100, 40)
     _, (added,) = origin("a", "b", "c").go_on(3, seen, gaps)
     frontier = Frontier.of(seen)

@@ -54,7 +54,7 @@ def trained_here(job: LiveJob, failpoints: str, stop_when_published: bool = Fals
     stop = Interrupts()
 
     def on_event(event: Event) -> None:
-        stop.asked |= stop_when_published and event["event"] == "published" and event["rows"] > 0
+        stop.requests |= stop_when_published and event["event"] == "published" and event["rows"] > 0
 
     options = TrainOptions(until_end=until_end, host=HostOptions({"level": "info", "format": "plain"}, failpoints))
     return supervisor.train(job.job, options, on_event, stop)
@@ -89,9 +89,9 @@ def test_too_many_deaths(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     job = LiveJob(kafka, tmp_path, workers=1)
     job.produce(500)
     assert trained_here(job, "*worker.at_slot=0") == 1
-    told = job.here("history")
+    history = job.here("history")
     said = "run 1 published nothing, it ended: workers died 2 times at one batch (SIGKILL)"
-    assert "no round log" in told.stdout and said in told.stdout, told.stdout
+    assert "no round log" in history.stdout and said in history.stdout, history.stdout
     job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", workers=1)
     job.produce(1000)
     assert trained_here(job, "*worker.averaging=1!SEGV", until_end=True) == 1
@@ -165,7 +165,7 @@ def test_a_child_that_dies_at_once(
         assert code == 2 and "no memory for this process" in errors and "Traceback" not in errors
 
 
-def test_a_round_whose_averager_died_is_not_judged_twice() -> None:
+def test_a_round_whose_averager_died_is_not_counted_twice() -> None:
     """Half of a short round was left out: enough for a judgement only if its slots are counted a second time."""
     run = ArenaRun(workers=2, frequency=8)
     run.fill([batch(seed) for seed in range(8)], rejected=(0, 1, 2, 3))

@@ -249,7 +249,7 @@ def test_commands_that_may_open_no_more_files_end_and_a_program_goes_on(modules_
 
 ROWS = 2000
 LOST = "transaction outcome unknown"
-ASKED_AFTER = 5
+REQUESTS_AFTER = 5
 SOON_AND_USUAL = [True, pytest.param(False, marks=pytest.mark.full)]
 spawn = multiprocessing.get_context("spawn")
 
@@ -265,12 +265,12 @@ def published_once(job: LiveJob) -> None:
 def wait_for_group(job: LiveJob, running: Running) -> None:
     """Returns when the group's offsets are those of the newest snapshot."""
     expected = [position.offset for position in job.newest().manifest.positions.partitions]
-    asked = [TopicPartition(job.records, partition) for partition in range(job.settings["partitions"])]
+    partitions = [TopicPartition(job.records, partition) for partition in range(job.settings["partitions"])]
     consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": job.name})
 
     def followed() -> bool:
         assert running.process.poll() is None, running.errors()[-3000:]
-        return [part.offset for part in consumer.committed(asked, timeout=20)] == expected
+        return [part.offset for part in consumer.committed(partitions, timeout=20)] == expected
 
     wait_for(followed)
     consumer.close()
@@ -353,11 +353,11 @@ def test_ingest_reads_on_with_another(kafka: Any, tmp_path: Path, librdkafka: Pa
 
 def ask_one_more(bench: Bench) -> int:
     """Sends a request once all before it are answered; returns how many there have been."""
-    asked = len(bench.counts()) + 1
-    bench.ask([asked, 1], str(asked), partition=asked % PARTITIONS)
+    count = len(bench.counts()) + 1
+    bench.ask([count, 1], str(count), partition=count % PARTITIONS)
     bench.flush()
-    wait_for(lambda: len(bench.counts()) == asked)
-    return asked
+    wait_for(lambda: len(bench.counts()) == count)
+    return count
 
 
 @pytest.mark.parametrize(
@@ -378,14 +378,14 @@ def test_a_predictor_reads_on_with_another(kafka: Any, librdkafka: Path, fault: 
     member.start()
     try:
         wait_for(lambda: ask_one_more(bench) and rewinds.value)
-        asked = [ask_one_more(bench) for _ in range(ASKED_AFTER)][-1]
+        count = [ask_one_more(bench) for _ in range(REQUESTS_AFTER)][-1]
         stop.set()
         member.join(240)
         assert member.exitcode == 0
     finally:
         member.kill()
     if delivery == "exactly_once":
-        assert bench.counts().total() == asked
+        assert bench.counts().total() == count
 
 
 NEVER_ENDS = """

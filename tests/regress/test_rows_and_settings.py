@@ -76,7 +76,7 @@ def test_all_rows_of_records_larger_than_a_batch(batch_rows: int) -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 100])
-def test_no_more_than_are_wanted(batch_rows: int) -> None:
+def test_no_more_rows_than_requested(batch_rows: int) -> None:
     filler, given = counter(batch_rows), record(1, 2, None, 9, 3, None)
     for most, newest, dead, passed in ((0, -1, 0, 0), (1, 1, 0, 1), (2, 2, 0, 2), (3, 9, 1, 4), (4, 9, 1, 5)):
         tally = filler.count([given], most=most)

@@ -189,7 +189,7 @@ def test_requests_wait_for_the_first_trained_snapshot_which_is_said_again_and_ne
     assert answers["with 3"].prediction == {"prediction": pytest.approx(served.probability(3, [1, 1]), rel=1e-6)}
 
 
-def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench, model: ServedModel) -> None:
+def test_one_snapshot_is_pinned_on_request(bench: Bench, model: ServedModel) -> None:
     for _ in range(3):
         model.put()
     assert answer_all(bench)["requests"] == 0, "of empty topics"
@@ -491,8 +491,8 @@ def scorers(bench: Bench, model: ServedModel, format: Any = "json") -> Scorers:
     return made
 
 
-def answered_by(held: Scorers, name: str, row: list[float] = ROW) -> Any:
-    [(body, *_)] = held[name].score("asked", [json.dumps(row).encode()])
+def answered_by(by_name: Scorers, name: str, row: list[float] = ROW) -> Any:
+    [(body, *_)] = by_name[name].score("asked", [json.dumps(row).encode()])
     return json.loads(body)
 
 
@@ -525,8 +525,8 @@ def answered_once(bench: Bench, count: int) -> dict[str, Answer]:
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_each_request_is_answered_by_the_one_it_names(bench: Bench, model: ServedModel, delivery: str) -> None:
-    held = scorers(bench, model)
-    expected = {name: answered_by(held, name) for name in NAMES}
+    by_name = scorers(bench, model)
+    expected = {name: answered_by(by_name, name) for name in NAMES}
     assert len({str(each) for each in expected.values()}) == 3
     names = (*NAMES, None, "another")
     for at in range(300):
@@ -534,42 +534,42 @@ def test_each_request_is_answered_by_the_one_it_names(bench: Bench, model: Serve
         bench.ask(ROW, str(at), [] if name is None else [(HEADER, name.encode())], at % PARTITIONS)
     bench.flush()
     with native(bench, delivery) as running:
-        running.serve(list(held.items()))
+        running.serve(list(by_name.items()))
         to_its_end(running)
         assert running.counters()["requests"] == running.counters()["rows"] == 300
     answers = answered_once(bench, 300)
     for at in range(300):
         name, answer = names[at % 5], answers[str(at)]
         by = name if name in NAMES else "first"
-        assert (answer.prediction, answer.version) == (expected[by], held[by].version)
+        assert (answer.prediction, answer.version) == (expected[by], by_name[by].version)
         assert HEADER not in dict(answer.headers)
 
 
 def test_what_one_has_no_room_for_is_answered_after_all_before_it(bench: Bench, model: ServedModel) -> None:
     """A scorer writes 16 MB at once, about, of which each bad row takes some 130 bytes: the others' answers behind that
     come again."""
-    held, rows = scorers(bench, model), 5000
+    by_name, rows = scorers(bench, model), 5000
     for at in range(24):
         for name in ("first", "second"):
             bench.ask([[]] * rows, f"{name} {at}", [(HEADER, name.encode())])
         bench.ask(ROW, f"wider {at}", [(HEADER, b"wider")])
     bench.flush()
     with native(bench, "exactly_once") as running:
-        running.serve(list(held.items()))
+        running.serve(list(by_name.items()))
         to_its_end(running)
         batches = running.counters()["batches"]
     answers = answered_once(bench, 72)
     assert batches >= 2
     for key, answer in answers.items():
         name = key.partition(" ")[0]
-        assert answer.version == held[name].version
-        assert answer.prediction == answered_by(held, name) if name == "wider" else answer.error is not None
+        assert answer.version == by_name[name].version
+        assert answer.prediction == answered_by(by_name, name) if name == "wider" else answer.error is not None
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_what_waits_for_a_schema_holds_its_partition_alone(bench: Bench, model: ServedModel, delivery: str) -> None:
     known = {"1": ("{}", "")}
-    held = scorers(bench, model, {"name": "json", "frame": "registry", "schemas": known.get})
+    by_name = scorers(bench, model, {"name": "json", "frame": "registry", "schemas": known.get})
 
     def ask(key: str, name: str, schema: int, partition: int) -> None:
         value = b"\0" + schema.to_bytes(4, "big") + json.dumps(ROW).encode()
@@ -585,39 +585,43 @@ def test_what_waits_for_a_schema_holds_its_partition_alone(bench: Bench, model: 
         ask(f"goes on too {at}", NAMES[at % 3], 1, 1)
     bench.flush()
     with native(bench, delivery) as running:
-        running.serve(list(held.items()))
+        running.serve(list(by_name.items()))
         wait_for(lambda: running.run(50) or (running.counters()["requests"] >= 60 and running.counters()["waiting"]))
         assert running.counters()["requests"] == 60 and running.finish(30_000)
         assert not any(key.startswith(("waits", "behind")) for key in answered_once(bench, 60))
         known["2"] = ("{}", "")
         running.look_again()
         to_its_end(running)
-    assert answered_once(bench, 81)["waits"].version == held["second"].version
+    assert answered_once(bench, 81)["waits"].version == by_name["second"].version
 
 
 def test_all_are_taken_over_at_once(bench: Bench, model: ServedModel) -> None:
     """While it answers: what was answered by a set is followed by nothing of the one before."""
-    held = scorers(bench, model)
+    by_name = scorers(bench, model)
     with native(bench, "exactly_once", until_end=False) as running:
-        running.serve([("a", held["first"]), ("b", held["second"])])
+        running.serve([("a", by_name["first"]), ("b", by_name["second"])])
         for turn, (a, b) in enumerate((("first", "second"), ("second", "wider"))):
             if turn:
-                running.serve([("a", held[a]), ("b", held[b])])
+                running.serve([("a", by_name[a]), ("b", by_name[b])])
             for at in range(40):
                 bench.ask(ROW, f"{turn} {at}", [(HEADER, b"b")] if at % 2 else [])
             bench.flush()
             wait_for(lambda turn=turn: running.run(50) or running.counters()["requests"] >= 40 * (turn + 1))
     answers = answered_once(bench, 80)
-    expected = {(turn, odd): answered_by(held, name) for (turn, odd), name in
+    expected = {(turn, odd): answered_by(by_name, name) for (turn, odd), name in
                 {(0, 0): "first", (0, 1): "second", (1, 0): "second", (1, 1): "wider"}.items()}  # fmt: skip
     for key, answer in answers.items():
         turn, at = map(int, key.split())
         assert answer.prediction == expected[turn, at % 2]
 
 
-def test_a_name_and_a_scorer_are_held_once(bench: Bench, model: ServedModel) -> None:
-    held = scorers(bench, model)
+def test_a_name_and_a_scorer_are_unique(bench: Bench, model: ServedModel) -> None:
+    by_name = scorers(bench, model)
     with native(bench, "exactly_once") as running:
-        for wrong in ([], [("a", held["first"]), ("a", held["second"])], [("a", held["first"]), ("b", held["first"])]):
+        for wrong in (
+            [],
+            [("a", by_name["first"]), ("a", by_name["second"])],
+            [("a", by_name["first"]), ("b", by_name["first"])],
+        ):
             with pytest.raises(ValueError, match="scorer"):
                 running.serve(wrong)

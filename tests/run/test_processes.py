@@ -153,13 +153,13 @@ def test_a_round_that_ends_while_the_loop_looks_is_published(look: int) -> None:
     assert [event for event in bed.events if event != "progress"] == ["published", "ended"]
 
 
-def test_what_is_told_to_drain_ends_stopped_and_what_is_told_to_leave_leaves() -> None:
+def test_an_order_to_drain_ends_stopped_and_an_order_to_leave_leaves() -> None:
     bed = Bed()
     bed.train()
     bed.supervisor.tell(_native.Stop.DRAIN)
     assert bed.publishing().run() is Ended.STOPPED
     bed.supervisor.tell(_native.Stop.LEAVE)
-    assert bed.publishing().run() is Ended.TOLD_TO_LEAVE
+    assert bed.publishing().run() is Ended.LEAVE
 
 
 def test_dead_letters_go_with_their_rounds_and_make_room() -> None:
@@ -464,17 +464,17 @@ def test_auto_gives_each_worker_its_own_cores(eight: None, monkeypatch: pytest.M
 
 def test_cores_that_are_not_there_are_refused_before_anything_starts(eight: None) -> None:
     assert cores.cores_of_workers(job_with(workers=2, affinity="2-3;9")) == [[2, 3], [9]]
-    told = r"train.affinity: expected for worker 1 cores that this process may use \(2-9\), got 0,10-11; name others"
-    with pytest.raises(UserMistake, match=told):
+    problem = r"train.affinity: expected for worker 1 cores that this process may use \(2-9\), got 0,10-11; name others"
+    with pytest.raises(UserMistake, match=problem):
         worker_config(job_with(workers=2, affinity="2;0,4,10-11"))
 
 
-def test_more_threads_than_cores_are_told(eight: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_more_threads_than_cores_are_reported(eight: None, caplog: pytest.LogCaptureFixture) -> None:
     worker_config(job_with(workers=2, threads_per_worker=4))
     assert caplog.records == []
     assert worker_config(job_with(workers=3, threads_per_worker=3))["threads"] == 3
-    (told,) = caplog.records
-    assert "9 threads of 3 workers have 8 cores: expected a core for each" in told.getMessage()
+    (warning,) = caplog.records
+    assert "9 threads of 3 workers have 8 cores: expected a core for each" in warning.getMessage()
 
 
 @pytest.mark.parametrize(

@@ -110,15 +110,15 @@ def test_a_row_that_names_none_of_the_columns_is_refused_unless_the_job_accepts_
     lax = scorer_of(GAPS, job_settings={"predict": {"accept_empty": True}})
     formats = dict(json=lambda row: json.dumps(row).encode(), msgpack=msgpack.packb)
     for row, others in zip(NAMES_NONE, ("only A, C", "only data, a???", "no name", "only y"), strict=True):
-        wanted = f"expected some of the job's columns a, c, k, got {others}"
+        problem = f"expected some of the job's columns a, c, k, got {others}"
         document, _ = answer(row, strict)
-        assert document["error"]["reason"] == wanted and predicted(strict, json.dumps(row).encode(), False).code == 422
-        with pytest.raises(RecordError, match=re.escape(wanted)):
+        assert document["error"]["reason"] == problem and predicted(strict, json.dumps(row).encode(), False).code == 422
+        with pytest.raises(RecordError, match=re.escape(problem)):
             strict.predict(row)
         assert answer(row, lax)[1].rows == 1 and lax.predict(row)["prediction"] == answer(row, lax)[0]["prediction"]
         for name, encode in formats.items():
             (body, reason, rows, errors), = strict.served.request_scorer(name, 8).score("asked", [encode(row)])
-            assert (rows, errors) == (0, 1) and reason == f"$: {wanted}" and b"error" in body
+            assert (rows, errors) == (0, 1) and reason == f"$: {problem}" and b"error" in body
             assert lax.served.request_scorer(name, 8).score("asked", [encode(row)])[0][2:] == (1, 0)
     for row in ({"a": 1}, {"c": None}, {"k": "x"}, {"a": float("nan"), "q": 1}):
         assert answer(row, strict)[1].rows == 1 and strict.predict(row)["prediction"]
@@ -133,7 +133,7 @@ def test_a_row_that_names_none_of_the_columns_is_refused_unless_the_job_accepts_
 def test_envelopes_of_other_servers_hold_rows() -> None:
     rows = [{"a": 2.0, "c": "u"}, {"a": -2.0, "c": "v"}]
     scorer = scorer_of(GAPS, job_settings={"predict": {"accept_empty": True}})
-    wanted = scorer.predict(rows)
+    expected = scorer.predict(rows)
     columns, split = {"a": [2.0, -2.0], "c": ["u", "v"]}, {"columns": ["c", "a"], "data": [["u", 2.0], ["v", -2.0]]}
     for body in (
         {"instances": rows}, {"signature_name": "x", "instances": rows}, {"inputs": columns}, {"inputs": rows},
@@ -141,7 +141,7 @@ def test_envelopes_of_other_servers_hold_rows() -> None:
         {"instances": [[2.0, "u", ""], [-2.0, "v", ""]]},
     ):  # fmt: skip
         reply = predicted(scorer, json.dumps(body).encode(), False)
-        assert (reply.code, json.loads(reply.body)["predictions"]) == (200, wanted), body
+        assert (reply.code, json.loads(reply.body)["predictions"]) == (200, expected), body
     one = scorer_of(SmallModel.make({"inputs": {}, "y": {"role": "label"}}))
     assert answer({"inputs": [1, 2]}, one)[0] == json.loads(
         predicted(one, b'{"inputs": [1, 2]}', False).body
@@ -230,12 +230,12 @@ def tensor_answer(document: Any, scorer: HttpScorer = SCORER) -> dict[str, Any]:
 
 def test_columns_as_tensors_are_answered_as_a_program_is() -> None:
     found = tensor_answer(request(id="7"))
-    wanted = SCORER.predict(ROW)["prediction"]
+    expected = SCORER.predict(ROW)["prediction"]
     assert (found["id"], found["model_name"], found["model_version"]) == ("7", "flights", "3")
     assert found["parameters"]["digest"] == (b"d" * 32).hex()
     (output,) = found["outputs"]
     assert {**output, "data": np.float32(output["data"]).tolist()} == {
-        "name": "prediction", "datatype": "FP32", "shape": [3], "data": [float(np.float32(wanted))] * 3,
+        "name": "prediction", "datatype": "FP32", "shape": [3], "data": [float(np.float32(expected))] * 3,
     }  # fmt: skip
 
 
@@ -259,14 +259,14 @@ def test_classes_are_what_the_label_says_with_their_probabilities(classes: Any) 
     ((body, *_),) = scorer.served.request_scorer("json", 8).score("asked", [json.dumps(rows).encode()])
     assert json.loads(body) == answers == decode(None, body, ()).prediction
     found = tensor_answer({"inputs": [tensor("x", [row["x"] for row in rows])]}, scorer)
-    (told,) = [output for output in found["outputs"] if output["name"] == "prediction"]
+    (prediction,) = [output for output in found["outputs"] if output["name"] == "prediction"]
     as_text = isinstance(known[0], str) or max(map(abs, known)) >= 1 << 63
-    assert told["datatype"] == ("BYTES" if as_text else "BOOL" if known == [False, True] else "INT64")
-    assert told["data"] == [str(each["prediction"]) if as_text else each["prediction"] for each in answers]
-    assert told["datatype"] == next(outputs_of(scorer.served.shape.heads))["datatype"]
+    assert prediction["datatype"] == ("BYTES" if as_text else "BOOL" if known == [False, True] else "INT64")
+    assert prediction["data"] == [str(each["prediction"]) if as_text else each["prediction"] for each in answers]
+    assert prediction["datatype"] == next(outputs_of(scorer.served.shape.heads))["datatype"]
     shares = next(output for output in found["outputs"] if output["name"] == "probabilities")
-    wanted = [value for answer in answers for value in answer["probabilities"].values()]
-    assert shares["shape"] == [30, len(known)] and np.array_equal(np.float32(shares["data"]), np.float32(wanted))
+    expected = [value for answer in answers for value in answer["probabilities"].values()]
+    assert shares["shape"] == [30, len(known)] and np.array_equal(np.float32(shares["data"]), np.float32(expected))
     only = tensor_answer({"inputs": [tensor("x", [0.7])], "outputs": [{"name": "prediction"}]}, scorer)
     assert [output["name"] for output in only["outputs"]] == ["prediction"]
 
@@ -274,22 +274,22 @@ def test_classes_are_what_the_label_says_with_their_probabilities(classes: Any) 
 def test_a_vector_has_two_dimensions() -> None:
     columns = {"v": {"kind": "vector", "size": 3}, "y": {"role": "label"}}
     scorer = scorer_of(SmallModel.make(columns))
-    wanted = [row["prediction"] for row in scorer.predict([{"v": [1, 2, 3]}, {"v": [4, 5, 6]}])]
+    expected = [row["prediction"] for row in scorer.predict([{"v": [1, 2, 3]}, {"v": [4, 5, 6]}])]
     flat = {"name": "v", "shape": [2, 3], "datatype": "FP64", "data": [1, 2, 3, 4, 5, 6]}
     for given in (flat, {**flat, "data": [[1, 2, 3], [4, 5, 6]]}):
         (output,) = tensor_answer({"inputs": [given]}, scorer)["outputs"]
-        assert np.array_equal(np.float32(output["data"]), np.float32(wanted))
+        assert np.array_equal(np.float32(output["data"]), np.float32(expected))
     assert [*inputs_of(scorer.served.shape.schema)] == [{"name": "v", "datatype": "FP32", "shape": [-1, 3]}]
 
 
 @pytest.mark.parametrize("datatype", sorted(DTYPES))
 def test_every_datatype_is_read_from_json_and_from_bytes(datatype: str) -> None:
     values = np.array([1, 0, 1], DTYPES[datatype])
-    told = {"name": "x", "shape": [3], "datatype": datatype}
+    header = {"name": "x", "shape": [3], "datatype": datatype}
     raw = b"?" + values.tobytes()  # not aligned
-    binary = {**told, "parameters": {"binary_data_size": len(raw) - 1}}
+    binary = {**header, "parameters": {"binary_data_size": len(raw) - 1}}
     (by_bytes,) = read_inputs({"inputs": [binary]}, memoryview(raw)[1:])
-    (by_json,) = read_inputs({"inputs": [{**told, "data": values.tolist()}]}, memoryview(b""))
+    (by_json,) = read_inputs({"inputs": [{**header, "data": values.tolist()}]}, memoryview(b""))
     for found in (by_bytes, by_json):
         assert isinstance(found.cells, np.ndarray) and found.cells.tolist() == values.tolist()
     columns = {"x": {}, "y": {"role": "label"}}
@@ -299,8 +299,8 @@ def test_every_datatype_is_read_from_json_and_from_bytes(datatype: str) -> None:
 
 def test_texts_as_bytes_and_back() -> None:
     texts = ["", "UA", "é" * 1000]
-    told, raw = write_output("p", texts, True)
-    (found,) = read_inputs({"inputs": [told]}, memoryview(raw))
+    header, raw = write_output("p", texts, True)
+    (found,) = read_inputs({"inputs": [header]}, memoryview(raw))
     assert found.cells == [text.encode() for text in texts]
     assert write_output("p", texts, False) == ({"name": "p", "datatype": "BYTES", "shape": [3], "data": texts}, b"")
 
@@ -340,9 +340,9 @@ def test_a_tensor_that_is_none_is_refused(wrong: str) -> None:
     b"", b"\x01", b"\x05\0\0\0ab", b"\x01\0\0\0a", b"\x01\0\0\0a\x01\0\0\0bc", b"\xff\xff\xff\xff",
 ])  # fmt: skip
 def test_texts_that_do_not_fill_their_bytes_are_refused(raw: bytes) -> None:
-    told = {"name": "c", "shape": [2], "datatype": "BYTES", "parameters": {"binary_data_size": len(raw)}}
+    header = {"name": "c", "shape": [2], "datatype": "BYTES", "parameters": {"binary_data_size": len(raw)}}
     with pytest.raises(TensorError, match="input c: expected"):
-        read_inputs({"inputs": [told]}, memoryview(raw))
+        read_inputs({"inputs": [header]}, memoryview(raw))
 
 
 @pytest.mark.parametrize(("change", "said"), [

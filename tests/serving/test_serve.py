@@ -135,19 +135,19 @@ def test_tritons_client(flights: tuple[Served, str]) -> None:
         assert client.is_server_live() and client.is_server_ready() and client.is_model_ready(name)
         assert not client.is_model_ready(name, "2")
         assert client.get_server_metadata()["extensions"] == ["binary_tensor_data"]
-        told = {each["name"]: each["datatype"] for each in client.get_model_metadata(name, "1")["inputs"]}
+        datatypes = {each["name"]: each["datatype"] for each in client.get_model_metadata(name, "1")["inputs"]}
         rows = 300
-        wanted = server.post(f"/predict/{name}", [{**ROW, "hour": at} for at in range(rows)]).json()["predictions"]
+        expected = server.post(f"/predict/{name}", [{**ROW, "hour": at} for at in range(rows)]).json()["predictions"]
         for binary in (True, False):
             inputs = []
             for column, cell in {**ROW, "hour": None}.items():
                 cells = [*range(rows)] if cell is None else [cell] * rows
-                of_text = told[column] == "BYTES"
-                inputs.append(triton.InferInput(column, [rows], told[column]))
+                of_text = datatypes[column] == "BYTES"
+                inputs.append(triton.InferInput(column, [rows], datatypes[column]))
                 inputs[-1].set_data_from_numpy(np.array(cells, object if of_text else np.float32), binary)
             outputs = None if binary else [triton.InferRequestedOutput("prediction", binary_data=False)]
             answer = client.infer(name, inputs, request_id="7", outputs=outputs)
-            assert answer.as_numpy("prediction").tolist() == [np.float32(each["prediction"]) for each in wanted]
+            assert answer.as_numpy("prediction").tolist() == [np.float32(each["prediction"]) for each in expected]
             assert answer.get_response()["model_version"] == "1" and answer.get_response()["id"] == "7"
         for job, version in ((name, "2"), ("nobody", "")):
             with pytest.raises(triton.InferenceServerException) as raised:
@@ -262,7 +262,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_a_token_is_asked_for(kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_is_required(kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name, path = published(kafka, tmp_path)
     (tmp_path / "token").write_text("let-me-in-12\n")
     for given, said in (
@@ -339,7 +339,7 @@ def is_refused(server: Served) -> bool:
     return False
 
 
-def test_the_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_extra_is_required(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else found(name))
     assert "streamtrain[serve]" in refusal(capsys, "none.toml")
@@ -377,17 +377,17 @@ def test_workers_share_a_port_and_show_the_figures_of_all(kafka: Any, tmp_path: 
             assert found[process]["pss_bytes"] > 1 << 20
 
         processes: set[str] = set()
-        asked = 0
+        count = 0
         while len(processes) < 2:  # a connection goes to whichever the kernel gives it to
             with httpx.Client(base_url=server.event["url"], timeout=60) as client:
                 assert client.post(f"/predict/{name}", json=[ROW, {}]).status_code == 200
-            asked += 1
-            wait_for(lambda asked=asked: len(of_predictions(server, name)) == asked)
+            count += 1
+            wait_for(lambda count=count: len(of_predictions(server, name)) == count)
             processes = {line["process"] for line in of_predictions(server, name)}
         assert processes == {"serve-0", "serve-1"}
-        wait_for(lambda: server.figure(f"streamtrain_requests_total{of}") == asked)
+        wait_for(lambda: server.figure(f"streamtrain_requests_total{of}") == count)
         counted = [server.figure(f"streamtrain_{each}{of}") for each in ("rows_total", "row_errors_total")]
-        assert counted == [asked, asked] and server.figure(f"streamtrain_request_seconds_count{of}") == asked
+        assert counted == [count, count] and server.figure(f"streamtrain_request_seconds_count{of}") == count
 
         workers["serve-0"].kill()
         wait_for(lambda: (now := named(server).get("serve-0")) is not None and now.pid != workers["serve-0"].pid)
@@ -395,7 +395,7 @@ def test_workers_share_a_port_and_show_the_figures_of_all(kafka: Any, tmp_path: 
         wait_for(lambda: server.figure(f"streamtrain_ready{of}") == 1)
         assert named(server).keys() == {"serve-0", "serve-1"}
         assert server.taken()["serve-0"]["cpu_seconds_total"] <= spent_s(named(server)["serve-0"])  # begun again
-        assert server.figure(f"streamtrain_requests_total{of}") == asked  # what it had counted is not lost
+        assert server.figure(f"streamtrain_requests_total{of}") == count  # what it had counted is not lost
         assert server.stop() == 0
 
 

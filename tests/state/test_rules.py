@@ -172,25 +172,25 @@ def by_squaring(base: float, exponent: int) -> float:
 
 def after_round(start: Array, shares: Sequence[Array]) -> list[float]:
     """A column's moments after a round, from those before and every worker's share."""
-    was, held, raw = dict(zip(MOMENTS, start.tolist(), strict=True)), [0.0] * 3, [0.0] * 3
+    was, stats, raw = dict(zip(MOMENTS, start.tolist(), strict=True)), [0.0] * 3, [0.0] * 3
     outside = clipped = least = 0.0
     for share in (dict(zip(MOMENTS, share.tolist(), strict=True)) for share in shares):
         raw = merged(raw, share["count"], share["raw_mean"], share["raw_squares"])
-        held = merged(held, share["count"], share["mean"], share["squares"])
+        stats = merged(stats, share["count"], share["mean"], share["squares"])
         outside, clipped = outside + share["outside"], clipped + share["clipped"]
         least = min((distance for distance in (share["least"], least) if distance > 0), default=0.0)
-    if held[0] == 0:
+    if stats[0] == 0:
         return start.tolist()
     if was["half_life"] > 0:
-        kept = by_squaring(1 - math.log(2) / was["half_life"], int(held[0]))
+        kept = by_squaring(1 - math.log(2) / was["half_life"], int(stats[0]))
         was |= {name: was[name] * kept for name in ("count", "squares", "outside")}
-    most = 2 * outside > held[0]
+    most = 2 * outside > stats[0]
     wrong_before = most and outside > was["count"]
     moved = wrong_before or (most and outside >= LEAST_MOVED)
     if wrong_before:
         was |= {"count": 0.0, "mean": 0.0, "squares": 0.0}
     before = [was["count"], was["mean"], was["squares"]]
-    was["count"], was["mean"], was["squares"] = merged(before, *(raw if moved else held))
+    was["count"], was["mean"], was["squares"] = merged(before, *(raw if moved else stats))
     if not moved:
         was["outside"] += outside
         was["least"] = min((distance for distance in (least, was["least"]) if distance > 0), default=0.0)
@@ -538,19 +538,19 @@ def test_an_evaluation_is_of_the_rows_since_the_last() -> None:
     assert standing(run.train([{}, {}], [0.0, 0.0])) == found
 
 
-def test_a_rounds_rate_is_told_by_its_start() -> None:
+def test_a_rounds_rate_is_set_by_its_start() -> None:
     """Asked for again where the round is begun again: by what was left when it began."""
-    run, asked = begun(), []
+    run, calls = begun(), []
 
     def rate_of(steps: int, left: float) -> float:
-        asked.append((steps, left))
+        calls.append((steps, left))
         return 0.1 * left
 
     run.workers[0].rounds.follow(rate_of)
     for loss in (1.0, 2.0, 0.5, 0.7):
         run.train([scored(loss, 10)], [1.0])
         run.workers[0].begin()
-    assert [left for _, left in dict.fromkeys(asked)] == [1, 1, 0.5, 0.5, 0.25]
+    assert [left for _, left in dict.fromkeys(calls)] == [1, 1, 0.5, 0.5, 0.25]
 
 
 def test_what_is_minimised_is_what_counts() -> None:
@@ -683,10 +683,10 @@ def test_a_process_that_attaches_finds_the_same_layout() -> None:
     arena = _native.Arena.create(workers=2, averaging_frequency=1, slot_count=4, slot_layout=SLOTS, state_layout=layout)
     there = _native.Arena.attach(os.dup(arena.descriptor))
 
-    def told(of: _native.StateLayout) -> list[tuple[object, ...]]:
+    def describe(of: _native.StateLayout) -> list[tuple[object, ...]]:
         return [(b.name, b.group, b.rule, b.dtype, b.shape, b.offset, b.part_offset) for b in of.blocks]
 
-    assert told(there.state_layout) == told(layout)
+    assert describe(there.state_layout) == describe(layout)
     assert there.state_layout.published(2).state_bytes == layout.published(2).state_bytes
 
 

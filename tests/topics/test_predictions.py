@@ -56,10 +56,10 @@ def test_every_golden_answer_is_read_back_as_json_has_it() -> None:
     for line in GOLDEN.read_bytes().splitlines():
         got = predictions.decode(None, line, ())
         listed = json.loads(line)
-        wanted = listed if isinstance(listed, list) else [listed]
-        bad = [RowError(**row["error"]) for row in wanted if "error" in row]
-        assert got.errors == len(bad) and got.error == (bad[0] if bad and len(bad) == len(wanted) else None)
-        rows = [RowError(**row["error"]) if "error" in row else row for row in wanted]
+        answers = listed if isinstance(listed, list) else [listed]
+        bad = [RowError(**row["error"]) for row in answers if "error" in row]
+        assert got.errors == len(bad) and got.error == (bad[0] if bad and len(bad) == len(answers) else None)
+        rows = [RowError(**row["error"]) if "error" in row else row for row in answers]
         assert got.prediction == (rows if isinstance(listed, list) else None if bad else rows[0])
 
 
@@ -206,11 +206,11 @@ FIVE: dict[str, Any] = {name: {} for name in "abcde"}
 def test_an_answer_of_several_heads_holds_what_each_says() -> None:
     scorer = echo_scorer(FIVE, [], heads=HEADS)
     (body, *_), (bad, *_) = scorer.score("asked", [b"[[0.83,0.25,0.5,0.25,12],[0,1,0,0,-1.5]]", b"[1,2,3,4,1e39]"])
-    told = (b'[{"prediction":{"late":0.83,"\\"mode\\"":"sit","delay":12.0},'
+    expected = (b'[{"prediction":{"late":0.83,"\\"mode\\"":"sit","delay":12.0},'
             b'"probabilities":{"\\"mode\\"":{"walk":0.25,"sit":0.5,"2":0.25}}},'
             b'{"prediction":{"late":0.0,"\\"mode\\"":"walk","delay":-1.5},'
             b'"probabilities":{"\\"mode\\"":{"walk":1.0,"sit":0.0,"2":0.0}}}]')  # fmt: skip
-    assert body == told
+    assert body == expected
     assert predictions.decode(None, body, ()).prediction == json.loads(body)
     assert list(json.loads(bad)) == ["error"]
     ((numbers, *_),) = echo_scorer(TWO, [], heads=[("late", 1, []), ("x.y", 1, [])]).score("asked", [b"[1,2]"])

@@ -216,19 +216,19 @@ def rows_without_mistakes(count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def compare(schema: Schema, format_name: str, records: list[bytes]) -> Tally:
-    blocks, told, letters = one_by_one(schema, format_name, records)
+    blocks, tally, letters = one_by_one(schema, format_name, records)
     stream = Waiting(schema, format_name, records)
     slots = stream.slots()
-    assert sum(int(header["rows"]) for header, _, _ in slots) == told.trained
+    assert sum(int(header["rows"]) for header, _, _ in slots) == tally.trained
     for name, block in blocks.items():
         assert b"".join(rows[name] for _, _, rows in slots) == block, name
     assert {int(header["rows"]) for header, _, _ in slots[:-1]} <= {CAPACITY}
     for kind in ("trained", "dead", "filtered"):
-        assert sum(int(ranges[kind].sum()) for _, ranges, _ in slots) == getattr(told, kind), kind
+        assert sum(int(ranges[kind].sum()) for _, ranges, _ in slots) == getattr(tally, kind), kind
     assert all(int(ranges["trained"].sum()) == header["rows"] for header, ranges, _ in slots)
-    assert max(int(header["newest_event_time_ms"]) for header, _, _ in slots) == told.newest_event_time_ms
+    assert max(int(header["newest_event_time_ms"]) for header, _, _ in slots) == tally.newest_event_time_ms
     assert stream.letters() == letters
-    return told
+    return tally
 
 
 @over("where", [None, WHERE], ids=["all", "where"])
@@ -238,8 +238,8 @@ def test_ingest_ends_where_rows_by_themselves_do(format_name: str, where: str | 
     made = chain_rows if not is_columnar(format_name) and format_name != "csv" else rows_without_mistakes
     for rows_of_a_record in (1, 7, 300):
         records = records_of(format_name, schema, made(600, rows_of_a_record), rows_of_a_record)
-        told = compare(schema, format_name, records)
-        assert told.trained > 100 and told.filtered > 20
+        tally = compare(schema, format_name, records)
+        assert tally.trained > 100 and tally.filtered > 20
 
 
 OVERFLOWS: dict[str, Any] = {
@@ -262,13 +262,13 @@ def test_a_cell_that_does_not_fit_ends_its_row_alone() -> None:
     values = random.choice([2.0, 1e30, -3.0, 7.5], 900, p=[0.8, 0.01, 0.01, 0.18])
     rows = [{"x": float(x), "t": "abc"[i % 3], "late": i % 2} for i, x in enumerate(values)]
     for rows_of_a_record in (1, 3, 900):
-        told = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
-        assert told.dead == int((values == 1e30).sum()) > 2 and told.filtered == int((values < 0).sum()) > 2
+        tally = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
+        assert tally.dead == int((values == 1e30).sum()) > 2 and tally.filtered == int((values < 0).sum()) > 2
     for row in rows[::41]:
         row["late"] = 7  # dies as it is read, among others that die as they are transformed
     for rows_of_a_record in (1, 3, 30, 900):
-        told = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
-        assert told.dead > int((values == 1e30).sum())
+        tally = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
+        assert tally.dead > int((values == 1e30).sum())
 
 
 @over("made", [0, 1, 2])
@@ -289,8 +289,8 @@ def test_rows_without_any_label_are_left_out_of_those_that_wait(made: int) -> No
         rows = [{"x": float(i % 9), "when": i, sources["late"]: None if late else i % 2,
                  sources["more"]: None if more else 2.5} for i, (late, more) in enumerate(gone)]  # fmt: skip
         for rows_of_a_record in (1, 7, 900):
-            told = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
-            assert told.filtered == int(gone.all(1).sum()) and told.trained == 900 - told.filtered
+            tally = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
+            assert tally.filtered == int(gone.all(1).sum()) and tally.trained == 900 - tally.filtered
 
 
 LOGGED: dict[str, Any] = {f"x{at}": {} for at in range(4)} | {"late": {"role": "label", "missing": "skip"}}
@@ -406,7 +406,7 @@ def test_records_that_are_not_there_are_missed(field: str) -> None:
     assert filler_of(ArenaRun()).fill(0, first.tobytes())[0] == _native.LogStatus.LACKING
 
 
-def test_a_range_beyond_the_end_is_missed_and_a_silent_source_is_told() -> None:
+def test_a_range_beyond_the_end_is_missed_and_a_silent_source_is_reported() -> None:
     _, (_, _, ranges) = trained()
     beyond = ranges[:2].copy()
     beyond["from_offset"][1], beyond["to_offset"][1], beyond["records"][1] = 1000, 1001, 1

@@ -447,8 +447,8 @@ def test_below_its_floor_a_column_is_only_centred() -> None:
     assert scale[:2] == pytest.approx([1, 1 / columns[:, 1].std()], rel=0.02)
     unfloored = trained(columns).views()
     assert not np.array_equal(unfloored["dense0.weight"], run.views()["dense0.weight"])
-    held = ("count", "mean", "squares", "outside")   # what is held back goes by the deviation there is
-    assert [moments_of(run, 0)[name] for name in held] == [moments_of(trained(columns), 0)[name] for name in held]
+    keys = ("count", "mean", "squares", "outside")   # what is held back goes by the deviation there is
+    assert [moments_of(run, 0)[name] for name in keys] == [moments_of(trained(columns), 0)[name] for name in keys]
 
 
 @over("tiny", [1e-39, 1e-42, 0.0])

@@ -28,7 +28,7 @@ def text_of(browser: Any, selector: str) -> str:
     return str(browser.execute_script(f"return document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
 
-def asked_hosts(browser: Any) -> set[str]:
+def take_hosts(browser: Any) -> set[str]:
     """The hosts of all requests since the last call."""
     found = set()
     for entry in browser.get_log("performance"):
@@ -87,7 +87,7 @@ def test_a_job_is_seen_to_learn(kafka: Any, tmp_path: Path, served: Any, browser
     browser.find_element("link text", "over rows").click()
     wait_for(lambda: browser.execute_script(LOG_LOSS))
     assert "x=rows" in browser.current_url
-    assert asked_hosts(browser) == {page.url.split("/")[2]}  # nothing from elsewhere
+    assert take_hosts(browser) == {page.url.split("/")[2]}  # nothing from elsewhere
     no_errors(browser)
     assert refused_by_policy(browser) == ["connect-src", "frame-src", "img-src", "script-src-elem"]
     assert all("s3cret" not in log.read_text() for log in tmp_path.glob("ui.*.log"))

@@ -139,14 +139,21 @@ def test_lineages_are_not_compared_and_a_job_begun_anew_forgets_the_old_one() ->
 
 
 def test_values_are_dropped_and_figures_stay() -> None:
-    snapshots = filled(range(1, 11), Snapshots(most_bytes=4 * SIZE * 4), wanted=[2])
+    snapshots = filled(range(1, 11), Snapshots(most_bytes=4 * SIZE * 4), keep_values=[2])
     kept = [version for version in versions(snapshots) if snapshots.has_values(version)]
     assert len(kept) == 4 and kept[0] == 2 and kept[-1] == 10 and versions(snapshots) == list(range(1, 11))
     assert snapshots.change(3, 4)["w"].magnitude == pytest.approx(1 / 3)  # it was computed when it came
 
 
 def test_figures_are_of_so_many_and_of_those_that_are_held() -> None:
-    assert versions(filled(range(1, 21), Snapshots(most=6), wanted=[4], held=[1, 2])) == [1, 2, 4, 18, 19, 20]
+    assert versions(filled(range(1, 21), Snapshots(most=6), keep_values=[4], keep_figures=[1, 2])) == [
+        1,
+        2,
+        4,
+        18,
+        19,
+        20,
+    ]
 
 
 BINARY = {f"{span}.{name}" for span in ("window", "total") for name in ("log_loss", "constant_log_loss", "auc", "rows")}
@@ -268,7 +275,7 @@ def test_on_kafka(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(delays, "EVERY_S", 0.0)
     job = LiveJob(kafka, tmp_path)
     admin = Admin(kafka.bootstrap)
-    asked, answered = str(job.job.topic("requests").name), str(job.job.topic("predictions").name)
+    requests, answered = str(job.job.topic("requests").name), str(job.job.topic("predictions").name)
     sampled = Delays(job.job, admin)
 
     def look() -> dict[str, float]:
@@ -277,7 +284,7 @@ def test_on_kafka(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert look() == {}
     before_ms = int(time.time() * 1000)
     ages_ms = [60_000] * 10 + [7_000] * 90
-    job.produce_messages(({"value": b"{}", "partition": 0, "timestamp": before_ms - age} for age in ages_ms), asked)
+    job.produce_messages(({"value": b"{}", "partition": 0, "timestamp": before_ms - age} for age in ages_ms), requests)
     places = [[(predictions.PARTITION_HEADER, b"0"), (predictions.OFFSET_HEADER, b"%d" % at)] for at in range(100)]
     places[70] = []
     places += [[(predictions.PARTITION_HEADER, b"x"), (predictions.OFFSET_HEADER, b"1")], []]

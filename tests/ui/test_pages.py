@@ -283,7 +283,7 @@ def test_headers_that_name_less() -> None:
     assert named("conversion: 12") is None and named("version: " + "1" * 19) is None
 
 
-def test_round_logs_from_the_first_that_is_asked_for(kafka: Any, tmp_path: Path) -> None:
+def test_round_logs_from_the_first_that_is_requested(kafka: Any, tmp_path: Path) -> None:
     """Ranges of a log that follow one another are one."""
     job = trained(kafka, tmp_path, rows=1000)
     settings, name = {"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name)
@@ -345,7 +345,7 @@ def test_a_prediction_is_traced(kafka: Any, tmp_path: Path, served: Any, browser
 
 
 @pytest.mark.full
-def test_what_the_topic_keeps_no_more_is_told_by_its_log(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+def test_what_the_topic_keeps_no_more_comes_from_its_log(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
     job = trained(kafka, tmp_path, rows=600, keep=2)
     for seed in (1, 2, 3):
         more(job, 300, seed)

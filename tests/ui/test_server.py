@@ -134,15 +134,15 @@ def test_pages_say_what_the_topics_do(trained_job: TrainedJob, shown: Any, monke
     newest = job.newest()
     version = newest.manifest.version
 
-    def says(route: str, *texts: str, **asked: Any) -> bool:
-        body = page.get(f"/{route}?{urllib.parse.urlencode({'job': job.name, **asked})}")[1]
+    def says(route: str, *texts: str, **query: Any) -> bool:
+        body = page.get(f"/{route}?{urllib.parse.urlencode({'job': job.name, **query})}")[1]
         body = html.unescape(html.unescape(body))  # HTML in a page's JSON
         return all(text in body for text in texts)
 
     letter = next(each for each in read_dead_letters(job.job) if each.letter.value == NO_RECORD)
     place = f"{letter.partition}@{letter.offset}"
     headers = f"{VERSION_HEADER}: {version}\n{DIGEST_HEADER}: "
-    for route, asked, texts in (
+    for route, query, texts in (
         ("data", {}, ("Columns as records give them", "Dead letters", place, "$.delay")),
         ("data", {"letter": place}, (f"Dead letter {place}", "00 ff 20 6e 6f")),
         ("data", {"letter": "0@999"}, ("expected a dead letter at 0@999",)),
@@ -155,7 +155,7 @@ def test_pages_say_what_the_topics_do(trained_job: TrainedJob, shown: Any, monke
         ("model", {}, (f"Blocks of version {version}", "dense0.weight", "carrier.embedding")),
         ("model", {"against": 1}, ("The same blocks in version 1",)),
     ):  # fmt: skip
-        wait_for(lambda of=(route, asked, texts): says(of[0], *of[2], **of[1]), 60)
+        wait_for(lambda of=(route, query, texts): says(of[0], *of[2], **of[1]), 60)
     assert says("", job.name, f"{TRAINED:,}", "st-ended")
 
 
@@ -237,8 +237,8 @@ def ask(guard: Guard, headers: dict[str, str], query: str = "", kind: str = "htt
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    told = [(name.encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": kind, "headers": told, "query_string": query.encode(), "path": "/"}
+    raw_headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": kind, "headers": raw_headers, "query_string": query.encode(), "path": "/"}
     asyncio.run(guard(scope, None, send))
     return sent
 
@@ -289,12 +289,12 @@ def test_only_the_page_itself_asks(headers: dict[str, str], allowed: bool, kind:
 )
 def test_a_token_is_needed(token: str, headers: dict[str, str], query: str, status: int) -> None:
     sent = ask(Guard(application, (), token), {"host": "trainer.example:9000", **headers}, query)
-    told = dict(sent[0]["headers"])
+    reply = dict(sent[0]["headers"])
     assert sent[0]["status"] == status
-    assert b"frame-ancestors 'none'" in told[b"content-security-policy"] and told[b"x-frame-options"] == b"DENY"
+    assert b"frame-ancestors 'none'" in reply[b"content-security-policy"] and reply[b"x-frame-options"] == b"DENY"
     if status == 303:  # the browser keeps it, and not in an address
-        assert told[b"location"] == (b"./?job=x" if "job" in query else b"./")
-        cookie = told[b"set-cookie"].decode()
+        assert reply[b"location"] == (b"./?job=x" if "job" in query else b"./")
+        cookie = reply[b"set-cookie"].decode()
         assert cookie == f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
 
 
@@ -413,7 +413,7 @@ def values(cpu_s: float = 1.0, transactions: int = 0, **more: float) -> dict[str
 
 
 def test_every_metric_that_the_page_names_exists() -> None:
-    gpus = {metrics.GPU_USED, metrics.GPU_HELD_BYTES, metrics.GPU_BYTES}
+    gpus = {metrics.GPU_USED, metrics.GPU_MEMORY_USED_BYTES, metrics.GPU_BYTES}
     assert set(metrics.NAMES) <= known()
     found = exposed(trainer(PUBLISHED))["flights"]
     assert set(metrics.NAMES) - set(found) - gpus == {metrics.LAG, metrics.REQUESTS, metrics.SERVING}
@@ -421,8 +421,8 @@ def test_every_metric_that_the_page_names_exists() -> None:
     predictor = PredictorMeters("flights")
     predictor(answered(requests=3))
     predictor.behind({0: 4, 1: 2})
-    asked = exposed(predictor)["flights"]
-    assert asked[metrics.REQUESTS] == {"": 3.0} and asked[metrics.LAG] == {"0": 4.0, "1": 2.0}
+    figures = exposed(predictor)["flights"]
+    assert figures[metrics.REQUESTS] == {"": 3.0} and figures[metrics.LAG] == {"0": 4.0, "1": 2.0}
 
 
 def test_metrics_of_serve_without_a_job_are_of_each_of_its_jobs() -> None:
@@ -434,7 +434,7 @@ def test_metrics_of_serve_without_a_job_are_of_each_of_its_jobs() -> None:
         assert found[job][metrics.PSS_BYTES]["serve"] > 1 << 20 and found[job][metrics.SERVING] == {"": 1.0}
         serving = System()
         serving.take(URL, found[job])
-        (process,) = serving.told
+        (process,) = serving.reports
         assert process.role == "serve" and "pss.serve" in process.figures and serving.state(1.0) == ""
 
 
@@ -486,7 +486,7 @@ def test_figures_over_time(now: list[float]) -> None:
     assert "cpu.worker-0" not in of.points.last.figures
     of.take(OTHER, {metrics.PSS_BYTES: {"worker-0": 7e6}, metrics.REQUESTS: {"": 1.0}})
     assert of.points.last.figures == {"pss.worker-0 at 127.0.0.1:9401": 7.0}
-    assert {each.url: each.role for each in of.told} == {URL: "trainer", OTHER: "predictor"}
+    assert {each.url: each.role for each in of.reports} == {URL: "trainer", OTHER: "predictor"}
     drawn = {line.label for line in charts.REGISTRY.get("memory").lines(of.points.last.figures)}
     assert drawn == {"worker-0 at 127.0.0.1:9401"}
 
@@ -514,24 +514,24 @@ def test_an_idle_and_a_dead_trainer(now: list[float]) -> None:
     assert of.state(60) == "idle"
 
 
-def test_an_address_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_is_scraped_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scraping, "ASIDE_S", 0.02)
     systems = {"flights": System(), "other": System()}
     with Telemetry(0, trainer(PUBLISHED)) as telemetry:
         url = f"http://127.0.0.1:{telemetry.port}"
         addresses = [given(url), given(f"other={url}"), given("http://127.0.0.1:1")]
-        with closing(Scraping(addresses, systems.get)) as asked:
-            wait_for(lambda: [each.role for each in systems["flights"].told] == ["trainer"])
-            assert wait_for(lambda: systems["flights"].told[0].cores)["supervisor"] >= 0
+        with closing(Scraping(addresses, systems.get)) as scraper:
+            wait_for(lambda: [each.role for each in systems["flights"].reports] == ["trainer"])
+            assert wait_for(lambda: systems["flights"].reports[0].cores)["supervisor"] >= 0
             # given for a job that it is none of
-            wait_for(lambda: asked.addresses[1].jobs == {"flights"})
-            assert systems["other"].told == [] and asked.strangers("other") == asked.addresses
-            wait_for(lambda: "Connection refused" in asked.addresses[2].error)
+            wait_for(lambda: scraper.addresses[1].jobs == {"flights"})
+            assert systems["other"].reports == [] and scraper.strangers("other") == scraper.addresses
+            wait_for(lambda: "Connection refused" in scraper.addresses[2].error)
             port = telemetry.port
             telemetry.__exit__(None, None, None)
-            wait_for(lambda: "refused" in systems["flights"].told[0].error)
+            wait_for(lambda: "refused" in systems["flights"].reports[0].error)
             with Telemetry(port, trainer(PUBLISHED)):
-                wait_for(lambda: not systems["flights"].told[0].error)
+                wait_for(lambda: not systems["flights"].reports[0].error)
 
 
 @pytest.mark.parametrize("begun", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nx: "], ids=["body", "head"])
@@ -540,16 +540,16 @@ def test_an_answer_that_never_ends_is_no_answer(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(scraping, "_ANSWER_S", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
-        closing(Scraping([given(f"127.0.0.1:{listener.getsockname()[1]}")], {}.get)) as asked,
+        closing(Scraping([given(f"127.0.0.1:{listener.getsockname()[1]}")], {}.get)) as scraper,
     ):
         connection, _ = listener.accept()
         connection.sendall(begun)
         until = time.monotonic() + 10
-        while not asked.addresses[0].error and time.monotonic() < until:
+        while not scraper.addresses[0].error and time.monotonic() < until:
             with suppress(OSError):  # it is let go
                 connection.sendall(b"#")
             time.sleep(0.02)
-        assert "it was not all there" in asked.addresses[0].error
+        assert "it was not all there" in scraper.addresses[0].error
 
 
 def test_a_page_that_is_given_no_address_says_what_to_give(trained_job: TrainedJob, shown: Any) -> None:

@@ -21,7 +21,7 @@ from streamtrain.compute.state import view
 from streamtrain.compute.windows import Scores, Windows
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.kafka.reader import TIMEOUT_S
-from streamtrain.schemas import decoded_by, told_by
+from streamtrain.schemas import decoded_by, lookup_in
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
@@ -95,10 +95,10 @@ class Engine:
 
     def read_by(self, log: RoundLog) -> None:
         """The records of rounds from now on name schemas as this log tells them."""
-        if self._schemas == (told := log.schemas.tobytes()):
+        if self._schemas == (schemas := log.schemas.tobytes()):
             return
-        self._schemas = told
-        format = decoded_by(self._format, told_by(log.named_schemas))
+        self._schemas = schemas
+        format = decoded_by(self._format, lookup_in(log.named_schemas))
         self._filler = _native.LogFiller(self._arena, self._records, TIMEOUT_S, format, self._plan)
 
     def begin(self, first_round: int, state: State) -> None:
@@ -129,9 +129,9 @@ class Engine:
             worker.run_closed_round(plan)
         self._next_slot += len(round_.slots)
         return [
-            f"round {round_.number} slot {int(slot['slot'])}: loss, weight and rejection {told}, computed {found}"
+            f"round {round_.number} slot {int(slot['slot'])}: loss, weight and rejection {expected}, computed {found}"
             for index, slot in enumerate(round_.slots)
-            if (found := self._arena.slot_result(first_slot + index)) != (told := _result(slot))
+            if (found := self._arena.slot_result(first_slot + index)) != (expected := _result(slot))
         ]
 
     def _fill(self, round_: Round, first_slot: int) -> None:

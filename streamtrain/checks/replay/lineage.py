@@ -25,7 +25,7 @@ from streamtrain.topics.rounds import RoundLog, chain_after, counts_after
 from streamtrain.topics.terms import Terms, columns_digest, model_digest
 from streamtrain.topics.wire import plain
 
-_MOST_TOLD = 5  # differences of one kind
+_MAX_DIFFERENCES = 5  # differences of one kind
 
 
 class LineageState:
@@ -65,15 +65,15 @@ class LineageState:
             if len(closed) < round_.closed_window:
                 differences.append(f"round {round_.number}: the round log closes a window that has not enough rows")
         state = engine.state()
-        told = differences[:_MOST_TOLD]
-        if len(differences) > _MOST_TOLD:
-            told.append(f"and {len(differences) - _MOST_TOLD} more batches")
-        told += self._metric_differences(log, views(engine.layout, state), windows)
+        mismatches = differences[:_MAX_DIFFERENCES]
+        if len(differences) > _MAX_DIFFERENCES:
+            mismatches.append(f"and {len(differences) - _MAX_DIFFERENCES} more batches")
+        mismatches += self._metric_differences(log, views(engine.layout, state), windows)
         self.version = log.version
         self._chain, self._counts = chain_after(self._chain, log), counts_after(self._counts, log)
         if expected is not None:
-            told += self._differences(log, engine, state, expected)
-        return Replayed(log.version, len(log.rounds), log.rows_trained, expected is not None, told)
+            mismatches += self._differences(log, engine, state, expected)
+        return Replayed(log.version, len(log.rounds), log.rows_trained, expected is not None, mismatches)
 
     def continue_as(self, stored: Stored) -> Replayed:
         """Passes on to the lineage that `stored` begins, which is compared: it is this state with its new classes."""
@@ -105,14 +105,14 @@ class LineageState:
     def _check(self, terms: Terms) -> None:
         """The terms speak of this lineage's columns and model."""
         manifest = self._start.manifest
-        for what, told, ours in (
+        for what, digest, ours in (
             ("columns", terms.columns_digest, columns_digest(manifest.schema)),
             ("model", terms.model_digest, model_digest(manifest.model_spec)),
         ):
-            if told != ours:
+            if digest != ours:
                 raise CheckFailed(
                     f"round {terms.first_round}: expected the {what} of snapshot {manifest.version} (digest "
-                    f"{ours.hex()[:12]}…), its terms name others ({told.hex()[:12]}…)"
+                    f"{ours.hex()[:12]}…), its terms name others ({digest.hex()[:12]}…)"
                 )
         note = f"trained by build {terms.build}, this is {build_digest()}"
         if terms.build != build_digest() and note not in self.notes:
@@ -128,21 +128,21 @@ class LineageState:
         found: dict[str, Any] = self._quality.look(state, windows)
         spans = ("total", "window", "windows", "updates", "clipped", "evicted", "rate_left")
         return [
-            f"metrics.{span}: the round log has {told}, computed {computed}"
+            f"metrics.{span}: the round log has {expected}, computed {computed}"
             for span in spans
-            if (told := plain(log.metrics.get(span))) != (computed := plain(found.get(span)))
+            if (expected := plain(log.metrics.get(span))) != (computed := plain(found.get(span)))
         ]
 
     def _differences(self, log: RoundLog, engine: Engine, state: State, expected: Stored) -> list[str]:
         manifest, found = expected.manifest, []
-        for what, told, computed in (
+        for what, in_snapshot, computed in (
             ("digest", expected.digest, log.digest),
             ("chain of round logs", manifest.chain, self._chain),
             ("counts", manifest.counts, self._counts),
             ("metrics", plain(manifest.metrics), plain(log.metrics)),
         ):
-            if told != computed:
-                found.append(f"{what}: the snapshot has {_shown(told)}, the round log {_shown(computed)}")
+            if in_snapshot != computed:
+                found.append(f"{what}: the snapshot has {_shown(in_snapshot)}, the round log {_shown(computed)}")
         return found + _payload_differences(engine.layout, state, expected)
 
 

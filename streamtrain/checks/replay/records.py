@@ -14,7 +14,7 @@ from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.errors import explain
 from streamtrain.kafka.reader import read_all, silence
 from streamtrain.kafka.settings import Purpose
-from streamtrain.origins.moves import ToldFile, is_files
+from streamtrain.origins.moves import FileEntry, is_files
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 
@@ -138,11 +138,11 @@ class Readers:
         topic_id: str,
         kafka: Mapping[str, str],
         files: GivenFiles | None = None,
-        told: Callable[[str], Sequence[ToldFile]] = lambda identity: (),
+        files_of: Callable[[str], Sequence[FileEntry]] = lambda identity: (),
         compacted: bool = False,
     ) -> None:
         self._topic, self._topic_id, self._compacted, self._kafka = topic, topic_id, compacted, kafka
-        self._files, self._told = files, told
+        self._files, self._files_of = files, files_of
         self._made: dict[tuple[str, str], RecordReader] = {}
 
     def __enter__(self) -> Self:
@@ -175,4 +175,6 @@ class Readers:
     def _of_files(self, terms: Terms, schema: Schema) -> RecordReader:
         if self._files is None:
             raise RecordsGone("its rows were those of files; give them with --files")
-        return _FilesReader(terms.topic_id, self._files.partitions(self._told(terms.topic_id), schema, terms.format))
+        return _FilesReader(
+            terms.topic_id, self._files.partitions(self._files_of(terms.topic_id), schema, terms.format)
+        )

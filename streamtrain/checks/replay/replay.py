@@ -18,7 +18,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.origins.moves import ToldFile, told_files
+from streamtrain.origins.moves import FileEntry, list_files
 from streamtrain.topics.chunks import Stored
 
 
@@ -44,8 +44,8 @@ def replay(job: Job, from_version: int, to_version: int | None = None, files: Se
         begun = {version for version in begun if to_version is None or version <= to_version}
         report.snapshots += _continued(state, topic, begun)
         for log in round_logs(kafka, rounds_topic):
-            wanted = log.version > from_version and (to_version is None or log.version <= to_version)
-            if log.lineage != state.lineage or not wanted:
+            in_range = log.version > from_version and (to_version is None or log.version <= to_version)
+            if log.lineage != state.lineage or not in_range:
                 continue
             if log.version != state.version + 1:
                 if not report.snapshots:
@@ -55,7 +55,7 @@ def replay(job: Job, from_version: int, to_version: int | None = None, files: Se
                 report.notes.append(f"stopped before {state.version + 1}: its round log is not in {rounds_topic}")
                 break
             try:
-                report.snapshots.append(state.follow(log, _held(topic, log.version)))
+                report.snapshots.append(state.follow(log, _find_snapshot(topic, log.version)))
                 report.snapshots += _continued(state, topic, begun)
             except RecordsCompacted as gone:
                 lacking = f"not replayable: {gone.count(log)} records compacted"
@@ -72,24 +72,28 @@ def replay(job: Job, from_version: int, to_version: int | None = None, files: Se
 
 
 def _readers(
-    held: SnapshotTopic, topic: str, records: TopicState | None, kafka: Mapping[str, str], files: Sequence[FoundFile]
+    snapshots: SnapshotTopic,
+    topic: str,
+    records: TopicState | None,
+    kafka: Mapping[str, str],
+    files: Sequence[FoundFile],
 ) -> Readers:
-    def told(identity: str) -> list[ToldFile]:
+    def files_of(identity: str) -> list[FileEntry]:
         """By the newest snapshot held that has read them."""
-        of_them = [each.manifest for each in held.list() if each.manifest.positions.topic_id == identity]
-        return told_files(of_them[-1].gaps, identity) if of_them else []
+        of_them = [each.manifest for each in snapshots.list() if each.manifest.positions.topic_id == identity]
+        return list_files(of_them[-1].gaps, identity) if of_them else []
 
     topic_id, compacted = ("none", False) if records is None else (records.topic_id, records.compacted)
-    return Readers(topic, topic_id, kafka, GivenFiles(files) if files else None, told, compacted)
+    return Readers(topic, topic_id, kafka, GivenFiles(files) if files else None, files_of, compacted)
 
 
 def _continued(state: LineageState, topic: SnapshotTopic, begun: Collection[int]) -> Iterator[Replayed]:
     """Passes on to the lineage that goes on from the state's snapshot with more classes, where one has `begun`."""
-    while (version := state.version + 1) in begun and (stored := _held(topic, version)) is not None:
+    while (version := state.version + 1) in begun and (stored := _find_snapshot(topic, version)) is not None:
         yield state.continue_as(stored)
 
 
-def _held(topic: SnapshotTopic, version: int) -> Stored | None:
+def _find_snapshot(topic: SnapshotTopic, version: int) -> Stored | None:
     try:
         return topic.version(version)
     except UserMistake:

@@ -17,7 +17,7 @@ def whole_number(raw: bytes | None) -> int | None:
 
 
 @dataclass
-class _Asked:
+class _OffsetBits:
     """One partition of the requests; a bit for each offset that was answered."""
 
     bits: bytearray = field(default_factory=bytearray)
@@ -44,7 +44,7 @@ class Answered:
     def __init__(self, topics: ReadTopics) -> None:
         self._topics = topics
         self._requests: list[Partition] = list(topics.requests.partitions) if topics.requests else []
-        self._asked = [_Asked() for _ in self._requests]
+        self._bits = [_OffsetBits() for _ in self._requests]
         self._twice: dict[tuple[int, int], str] = {}
         self._begins_ms: int | None = None
 
@@ -57,11 +57,11 @@ class Answered:
                 check.not_checkable.append(f"{where}: answers a request of a topic that was there before this one")
             check.expect(earlier, f"{where}: answers request {partition}@{offset}, which is not there")
             return
-        asked = self._asked[partition]
-        if not asked.put(offset):
+        bits = self._bits[partition]
+        if not bits.put(offset):
             self._twice[request] = where
         if timestamp_ms < self._topics.looked_ms - _ON_THE_WAY_MS:
-            asked.settled = max(asked.settled, offset)
+            bits.settled = max(bits.settled, offset)
 
     def _first_request_ms(self) -> int:
         if self._begins_ms is None:
@@ -82,31 +82,31 @@ class Answered:
         if self._topics.predictions.cut:
             check.not_checkable.append("requests that were not answered: older predictions are removed by retention")
             return
-        for number, (partition, asked) in enumerate(zip(self._requests, self._asked, strict=True)):
-            for request in partition.read(max(asked.first, 0), asked.settled):
-                told = f"request {number}@{request.offset} has no answer, later ones have"
-                check.expect(request.offset in asked, told)
+        for number, (partition, bits) in enumerate(zip(self._requests, self._bits, strict=True)):
+            for request in partition.read(max(bits.first, 0), bits.settled):
+                text = f"request {number}@{request.offset} has no answer, later ones have"
+                check.expect(request.offset in bits, text)
 
     def _check_twice(self, check: Check) -> None:
         """Unless the first answer is older than the request: then it was to a topic that was there before this one."""
-        asked_ms = {}
+        request_ms = {}
         for number, partition in enumerate(self._requests):
             offsets = [offset for at, offset in self._twice if at == number]
             for request in partition.read(min(offsets, default=0), max(offsets, default=-1) + 1):
                 if (number, request.offset) in self._twice:
-                    asked_ms[number, request.offset] = request.timestamp_ms
+                    request_ms[number, request.offset] = request.timestamp_ms
         counts = dict.fromkeys(self._twice, 0)
         assert self._topics.predictions is not None
         for message in self._topics.predictions.messages():
             headers = dict(message.headers)
             partition_, offset = (whole_number(headers.get(name)) for name in (PARTITION_HEADER, OFFSET_HEADER))
             request_ = (-1 if partition_ is None else partition_, -1 if offset is None else offset)
-            if request_ in counts and message.timestamp_ms >= asked_ms.get(request_, 0):
+            if request_ in counts and message.timestamp_ms >= request_ms.get(request_, 0):
                 counts[request_] += 1
         for (number, offset), where in self._twice.items():
             times = counts[number, offset]
             check.expect(times <= 1, f"{where}: request {number}@{offset} was answered {times} times")
         earlier = sum(count <= 1 for count in counts.values())
         if earlier:
-            told = f"{earlier} predictions answer requests of a topic that was there before this one"
-            check.not_checkable.append(told)
+            text = f"{earlier} predictions answer requests of a topic that was there before this one"
+            check.not_checkable.append(text)

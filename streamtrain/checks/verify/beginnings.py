@@ -80,41 +80,41 @@ def _imported(snapshots: Snapshots, located: Located, first_offsets: FirstOffset
 
 def _restored(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
     manifest = located.manifest
-    held = {each.manifest.version: each for each in snapshots.manifests}
+    by_version = {each.manifest.version: each for each in snapshots.manifests}
     assert manifest.restored is not None
     if manifest.restored.version != manifest.version - 1:
         yield f"takes the positions of snapshot {manifest.restored.version}, expected {manifest.version - 1}"
-    wanted = held.get(manifest.parent.version) if manifest.parent else None
+    parent = by_version.get(manifest.parent.version) if manifest.parent else None
     if manifest.parent is None:
         yield "restores no snapshot"
-    if wanted is not None:
+    if parent is not None:
         for name in ("round", "rows_seen", "seed", "untrained", "metrics", "imported"):
-            theirs, ours = getattr(wanted.manifest, name), getattr(manifest, name)
+            theirs, ours = getattr(parent.manifest, name), getattr(manifest, name)
             if theirs != ours:
-                yield f"{name} is {ours!r:.60}, in the restored snapshot {wanted.manifest.version} {theirs!r:.60}"
-        if wanted.manifest.schema != manifest.schema:
-            yield from _enlarged(snapshots, wanted, manifest)
-        elif wanted.manifest.model.digest != manifest.model.digest:
-            yield f"holds other parameters than snapshot {wanted.manifest.version}, which it restores"
-    newest = held.get(manifest.restored.version)
+                yield f"{name} is {ours!r:.60}, in the restored snapshot {parent.manifest.version} {theirs!r:.60}"
+        if parent.manifest.schema != manifest.schema:
+            yield from _enlarged(snapshots, parent, manifest)
+        elif parent.manifest.model.digest != manifest.model.digest:
+            yield f"holds other parameters than snapshot {parent.manifest.version}, which it restores"
+    newest = by_version.get(manifest.restored.version)
     if newest is not None:
         yield from _positions(newest, located, first_offsets)
 
 
-def _enlarged(snapshots: Snapshots, wanted: Located, manifest: Manifest) -> Iterator[str]:
+def _enlarged(snapshots: Snapshots, parent: Located, manifest: Manifest) -> Iterator[str]:
     """It is the restored snapshot with new classes of its labels, and with nothing else in its state."""
-    version = wanted.manifest.version
+    version = parent.manifest.version
     try:
-        job, settings = Job.from_effective(manifest.job_settings), wanted.manifest.job_settings
+        job, settings = Job.from_effective(manifest.job_settings), parent.manifest.job_settings
         if found := job.differences(with_new_classes(job, settings)):
             yield f"does not fit snapshot {version}, which it restores: {'; '.join(found)}"
         elif version in snapshots.current:
             layout = schema_and_model(manifest)[1].layout.published(manifest.workers)
-            state = enlarged_state(snapshots.read(wanted), layout)
-            for payload, told in (
+            state = enlarged_state(snapshots.read(parent), layout)
+            for payload, expected in (
                 (model_payload(layout, state), manifest.model), (trainer_payload(layout, state), manifest.trainer)
             ):  # fmt: skip
-                if sha256(payload) != told.digest:
+                if sha256(payload) != expected.digest:
                     yield f"holds other numbers than snapshot {version} and its new classes"
     except (StreamtrainError, ValueError, LookupError, TypeError, AttributeError) as error:
         yield f"cannot be snapshot {version} with new classes: {str(error).splitlines()[0]}"

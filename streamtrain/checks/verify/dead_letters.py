@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamtrain.checks.verify.decoding import Decoders
-from streamtrain.checks.verify.letters import Told, Waiting, reference
+from streamtrain.checks.verify.letters import LogTally, Waiting, reference
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.sources import Sources
@@ -47,10 +47,10 @@ class _Letters:
         self._logs = logs
         self._decoders = decoders
         self._sources = sources
-        self._told = [Told(log) for log in logs.all]
-        self._by_run: dict[int, list[Told]] = {}
-        for told in (*self._told, *map(Told, logs.later)):
-            self._by_run.setdefault(told.log.run.number, []).append(told)
+        self._tallies = [LogTally(log) for log in logs.all]
+        self._by_run: dict[int, list[LogTally]] = {}
+        for tally in (*self._tallies, *map(LogTally, logs.later)):
+            self._by_run.setdefault(tally.log.run.number, []).append(tally)
         self.waiting = Waiting()
 
     def take(self, message: Message) -> tuple[DeadLetter | None, int | None]:
@@ -67,66 +67,66 @@ class _Letters:
         written = dead_letters.message(letter)
         same = (written.key, written.value, list(written.headers)) == (message.key, message.value, headers)
         self._check.expect(same, f"{where}: bytes no trainer writes")
-        told = self._log_of(letter)
-        if told is None:
+        tally = self._log_of(letter)
+        if tally is None:
             first = self._logs.all[0] if self._logs.all else None
             older = self._logs.cut and (first is None or letter.run <= first.run.number)
             if older:
                 self._check.not_checkable.append(f"{where}: its round log is removed by retention")
             self._check.expect(older, f"{where}: of run {letter.run} round {letter.round}, which was never published")
             return letter, None
-        for text in self._wrong(where, letter, told):
+        for text in self._wrong(where, letter, tally):
             self._check.problems.append(f"{where}: {text}")
-        return letter, told.log.version
+        return letter, tally.log.version
 
-    def _log_of(self, letter: DeadLetter) -> Told | None:
+    def _log_of(self, letter: DeadLetter) -> LogTally | None:
         """The log of its run that holds its round."""
-        told = self._by_run.get(letter.run, [])
-        index = bisect_right(told, letter.round, key=lambda each: int(each.log.rounds["round"][0])) - 1
-        return told[index] if index >= 0 and letter.round <= int(told[index].log.rounds["round"][-1]) else None
+        tallies = self._by_run.get(letter.run, [])
+        index = bisect_right(tallies, letter.round, key=lambda each: int(each.log.rounds["round"][0])) - 1
+        return tallies[index] if index >= 0 and letter.round <= int(tallies[index].log.rounds["round"][-1]) else None
 
-    def _wrong(self, where: str, letter: DeadLetter, told: Told) -> Iterator[str]:
-        terms = told.log.terms_at(letter.round)
+    def _wrong(self, where: str, letter: DeadLetter, tally: LogTally) -> Iterator[str]:
+        terms = tally.log.terms_at(letter.round)
         ours = self._sources.of(terms) is not None
         name = self._sources.name_of(terms, letter.partition)
         if name is not None and letter.topic != name:
             yield f"of topic {letter.topic}, expected {name}"
         if letter.until is not None:
             own = (letter.key, letter.value, letter.value_bytes, len(letter.rows)) == (None, None, 0, 1)
-            if not own or reference(letter) not in told.references:
+            if not own or reference(letter) not in tally.references:
                 yield "no batch that was left out has those records"
             else:
-                told.references.remove(reference(letter))
+                tally.references.remove(reference(letter))
             return
         if letter.value is None and letter.value_bytes <= dead_letters.VALUE_BYTES and not letter.around_left_out:
             yield f"by reference, though its record has {letter.value_bytes} bytes"
-        decoder = self._decoders.of(told.log, terms) if letter.value is not None else None
+        decoder = self._decoders.of(tally.log, terms) if letter.value is not None else None
         waits = decoder is not None and decoder.reads_around  # not all of what is around its record is in the letter
         if ours:
             self.waiting.put(where, terms.topic_id, letter, decoder if waits else None)
-        told.left_out += letter.rows_left_out
-        index = told.find(letter.partition, letter.offset, letter.rows[0].row_from)
-        if index >= 0 and told.round_of(index) != letter.round:
-            yield f"of round {letter.round}, its first row is of round {told.round_of(index)}"
+        tally.left_out += letter.rows_left_out
+        index = tally.find(letter.partition, letter.offset, letter.rows[0].row_from)
+        if index >= 0 and tally.round_of(index) != letter.round:
+            yield f"of round {letter.round}, its first row is of round {tally.round_of(index)}"
         for rows in letter.rows:
-            if not told.place(letter, rows):
+            if not tally.place(letter, rows):
                 yield f"no range of its publication holds rows {rows.row_from} to {rows.row_to} of its record"
             if decoder is not None and not waits:
                 yield from decoder.otherwise(_alone(letter), rows)
 
     def compare(self, removed_until: int) -> None:
         """Every dead row of the logs has been told; letters of versions up to `removed_until` may be gone."""
-        for told in self._told:
-            where, dead = f"snapshot {told.log.version}", told.log.ranges["dead"].astype(np.int64)
-            missing = int((dead - told.dead).clip(min=0).sum()) - told.left_out
-            more = int((told.dead - dead).clip(min=0).sum())
+        for tally in self._tallies:
+            where, dead = f"snapshot {tally.log.version}", tally.log.ranges["dead"].astype(np.int64)
+            missing = int((dead - tally.dead).clip(min=0).sum()) - tally.left_out
+            more = int((tally.dead - dead).clip(min=0).sum())
             self._check.expect(not more, f"{where}: dead letters tell of {more} rows that its round log does not")
             if missing < 0:
                 self._check.problems.append(f"{where}: dead letters leave out {-missing} rows more than there are")
-            elif (missing or told.references) and told.log.version <= removed_until:
+            elif (missing or tally.references) and tally.log.version <= removed_until:
                 self._check.not_checkable.append(f"{where}: dead letters removed by retention")
-            elif missing or told.references:
-                batches = f" and {len(told.references)} ranges of batches left out" if told.references else ""
+            elif missing or tally.references:
+                batches = f" and {len(tally.references)} ranges of batches left out" if tally.references else ""
                 self._check.problems.append(f"{where}: no dead letter tells of {missing} rows{batches}")
 
 

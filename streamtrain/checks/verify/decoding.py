@@ -15,7 +15,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
 from streamtrain.origins.moves import is_files
-from streamtrain.schemas import Answer, decoded_by, is_framed, told_by
+from streamtrain.schemas import Answer, decoded_by, is_framed, lookup_in
 from streamtrain.topics.dead_letters import DeadRange
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms, columns_digest
@@ -48,7 +48,7 @@ class RecordDecoder:
     """Tells what becomes of rows; keeps none."""
 
     def __init__(self, format: Mapping[str, Any], schema: Schema, schemas: Mapping[str, Answer]) -> None:
-        known = decoded_by(formats.checked(format), told_by(schemas))  # UserMistake for one this build does not have
+        known = decoded_by(formats.checked(format), lookup_in(schemas))  # UserMistake for one this build does not have
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
         self._filler = _native.BatchFiller(known, native_plan(schema, layout))
         self.reads_around = schema.reads_around
@@ -67,14 +67,14 @@ class RecordDecoder:
         """The newest event time of a record's first `trained` rows that can be trained, from `from_row` on."""
         return self._count([message], from_row, most=trained).newest_event_time_ms
 
-    def otherwise(self, message: Message, told: DeadRange) -> Iterator[str]:
+    def otherwise(self, message: Message, expected: DeadRange) -> Iterator[str]:
         """Yields how a dead letter differs from the decoder on a record's rows: which rows, where and why."""
-        dead_rows = self._count([message], told.row_from, most=1).dead_rows
+        dead_rows = self._count([message], expected.row_from, most=1).dead_rows
         found = DeadRange(*dead_rows[0][:4]) if dead_rows else None
-        here = f"rows {told.row_from} to {told.row_to}"
-        if found is None or found.row_from != told.row_from or found.row_to < told.row_to:
+        here = f"rows {expected.row_from} to {expected.row_to}"
+        if found is None or found.row_from != expected.row_from or found.row_to < expected.row_to:
             yield f"{here} of its record are not dead"
-        elif not (_same(told.path, found.path) and _same(told.reason, found.reason)):
+        elif not (_same(expected.path, found.path) and _same(expected.reason, found.reason)):
             yield f"{here} are dead for another reason: {found.path}: {found.reason}"
 
     def _count(self, messages: list[Message], from_row: int = 0, most: int | None = None) -> _native.RowTally:
@@ -84,8 +84,8 @@ class RecordDecoder:
         return self._filler.count(values, from_row, most, around)
 
 
-def _same(told: str, found: str) -> bool:
-    return told == found or (told.endswith(_CUT) and found.startswith(told[: -len(_CUT)]))
+def _same(expected: str, found: str) -> bool:
+    return expected == found or (expected.endswith(_CUT) and found.startswith(expected[: -len(_CUT)]))
 
 
 def _counts(tally: _native.RowTally) -> tuple[int, int, int, int]:

@@ -21,7 +21,7 @@ from streamtrain.topics.manifest import Manifest, Run
 from streamtrain.topics.rounds import RoundLog
 
 
-class _Told(NamedTuple):
+class _Publication(NamedTuple):
     """The data of a publication. `rows` is None if the manifests that contain it are gone."""
 
     lineage: str
@@ -31,7 +31,7 @@ class _Told(NamedTuple):
     rows: int | None
 
     @classmethod
-    def of(cls, manifest: Manifest) -> _Told:
+    def of(cls, manifest: Manifest) -> _Publication:
         return cls(manifest.lineage, manifest.run, manifest.metrics, manifest.created_ms, manifest.rows_seen)
 
 
@@ -42,16 +42,16 @@ def check_early_stopping(snapshots: Snapshots, logs: Logs) -> Check | None:
     first_of_run = {manifest.run: manifest for manifest in reversed(manifests.values())}
     by_version = sorted(logs.all, key=lambda log: log.version)
     last_of_run = {log.run: log.version for log in by_version}
-    told: dict[int, _Told] = {}
+    publications: dict[int, _Publication] = {}
     counted = 0
     stops: dict[Run, _Stops | str] = {}
     for log in by_version:
-        before = told.get(log.version - 1)
+        before = publications.get(log.version - 1)
         if before is None and log.version - 1 in manifests:
-            before = _Told.of(manifests[log.version - 1])
+            before = _Publication.of(manifests[log.version - 1])
         if before is not None and before.lineage != log.lineage:
             before = None
-        now = told[log.version] = _told(log, manifests.get(log.version), before)
+        now = publications[log.version] = _publication(log, manifests.get(log.version), before)
         begun = first_of_run.get(log.run)
         if NAME not in now.metrics and (begun is None or setting(begun.job_settings, "train", NAME) is None):
             continue
@@ -71,11 +71,11 @@ def check_early_stopping(snapshots: Snapshots, logs: Logs) -> Check | None:
     return check if counted else None
 
 
-def _told(log: RoundLog, manifest: Manifest | None, before: _Told | None) -> _Told:
+def _publication(log: RoundLog, manifest: Manifest | None, before: _Publication | None) -> _Publication:
     if manifest is not None:
-        return _Told.of(manifest)
+        return _Publication.of(manifest)
     rows = None if before is None or before.rows is None else before.rows + log.rows_trained
-    return _Told(log.lineage, log.run, log.metrics, log.created_ms, rows)
+    return _Publication(log.lineage, log.run, log.metrics, log.created_ms, rows)
 
 
 class _Stops:
@@ -84,7 +84,7 @@ class _Stops:
     def __init__(self, job: Job, figures: list[str]) -> None:
         self._settings, self._figures = job.train.early_stopping, figures
 
-    def problems(self, before: Mapping[str, Any], now: _Told, version: int, is_last: bool) -> list[str]:
+    def problems(self, before: Mapping[str, Any], now: _Publication, version: int, is_last: bool) -> list[str]:
         """`is_last`: its run has published nothing after it; a pass ends with the run."""
         found = now.metrics.get(NAME)
         if self._settings is None:

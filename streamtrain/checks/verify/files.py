@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.origins.moves import ToldFile, identity_of, is_files, named_files, told_files
+from streamtrain.origins.moves import FileEntry, identity_of, is_files, list_files, named_files
 from streamtrain.topics.manifest import Manifest
 
 
@@ -17,14 +17,14 @@ def check_files(snapshots: Snapshots, given: GivenFiles | None) -> Check | None:
     if not manifests:
         return None
     check = Check("files", "each has its digest and its rows, and is read to its end before the next one")
-    told: set[str] = set()
+    texts: set[str] = set()
     for manifest in manifests:
         for text in (*_digests(manifest), *_places(manifest), *_rows(manifest, given)):
-            if text not in told:
+            if text not in texts:
                 check.problems.append(f"snapshot {manifest.version}: {text}")
-                told.add(text)
+                texts.add(text)
     newest = manifests[-1]
-    check.span = f"{len(told_files(newest.gaps, newest.positions.topic_id))} files, {len(manifests)} manifests"
+    check.span = f"{len(list_files(newest.gaps, newest.positions.topic_id))} files, {len(manifests)} manifests"
     return check
 
 
@@ -37,7 +37,7 @@ def _digests(manifest: Manifest) -> Iterator[str]:
 
 def _places(manifest: Manifest) -> Iterator[str]:
     """In what order they were read."""
-    files = told_files(manifest.gaps, manifest.positions.topic_id)
+    files = list_files(manifest.gaps, manifest.positions.topic_id)
     places = [at.offset + (at.row > 0) for at in manifest.positions.partitions]
     if len(files) != len(places):
         yield f"its gaps tell of {len(files)} files, its positions of {len(places)}"
@@ -49,7 +49,7 @@ def _places(manifest: Manifest) -> Iterator[str]:
 
 
 def _rows(manifest: Manifest, given: GivenFiles | None) -> Iterator[str]:
-    files: list[ToldFile] = [] if given is None else told_files(manifest.gaps, manifest.positions.topic_id)
+    files: list[FileEntry] = [] if given is None else list_files(manifest.gaps, manifest.positions.topic_id)
     for file in files:
         rows = None if given is None else given.rows(file.digest)
         if rows is not None and rows != file.rows:

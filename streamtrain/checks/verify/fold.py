@@ -173,8 +173,8 @@ class Fold:
         before = self._state.run if self._state else None
         if before is not None:
             follows = run.number > before.number or (run == before and not new)
-            told = f"snapshot {version} is of run {run.number}, the one before it of run {before.number}"
-            self.lineage.expect(follows, told)
+            text = f"snapshot {version} is of run {run.number}, the one before it of run {before.number}"
+            self.lineage.expect(follows, text)
 
     # -- one log -----------------------------------------------------------------------------------------------------
 
@@ -185,8 +185,8 @@ class Fold:
         if state.run != log.run:
             state.next_slot, state.closed_by, state.worker_deaths = (0 if state.run else None), None, 0
         self._pass_gaps(state, log)
-        told, explained = state.frontier.pass_ranges(log, self.first_offsets)
-        self.tiling.problems += [*broken(log), *told]
+        problems, explained = state.frontier.pass_ranges(log, self.first_offsets)
+        self.tiling.problems += [*broken(log), *problems]
         if self._next_manifest(log) is None and state.run != log.run:
             self.tiling.not_checkable += [f"{text}; the manifests that would tell a gap are gone" for text in explained]
         else:
@@ -210,8 +210,8 @@ class Fold:
         if following is None:
             was, now = state.frontier.topic_id, log.terms[0].topic_id
             if was not in (None, now):
-                told = f"snapshot {log.version}: reads on in topic id {now}, the one before in {was}"
-                self.tiling.not_checkable.append(f"{told}; the manifests that would tell a gap are gone")
+                text = f"snapshot {log.version}: reads on in topic id {now}, the one before in {was}"
+                self.tiling.not_checkable.append(f"{text}; the manifests that would tell a gap are gone")
                 state.frontier = Frontier(now, {}, whole=False)
             return
         if state.gaps is None:
@@ -225,24 +225,24 @@ class Fold:
 
     def _next_manifest(self, log: RoundLog) -> Manifest | None:
         """The next one held of the log's lineage: its own, or one after it."""
-        held = [version for version in self._manifests if version >= log.version]
-        following = self._manifests[min(held)].manifest if held else None
+        versions = [version for version in self._manifests if version >= log.version]
+        following = self._manifests[min(versions)].manifest if versions else None
         return following if following is not None and following.lineage == log.lineage else None
 
     def _check_rounds(self, state: _State, log: RoundLog) -> None:
         where, rounds = f"snapshot {log.version}", log.rounds
         first, first_slot = int(rounds["round"][0]), int(rounds["first_slot"][0])
         if state.round is not None:
-            told = f"{where}: expected round {state.round + 1} next, got {first}"
-            self.lineage.expect(first == state.round + 1, told)
+            text = f"{where}: expected round {state.round + 1} next, got {first}"
+            self.lineage.expect(first == state.round + 1, text)
         if state.next_slot is not None:
             expected = f"expected batch {state.next_slot} of its run next, got {first_slot}"
             self.lineage.expect(first_slot == state.next_slot, f"{where}: {expected}")
         ended = [state.closed_by, *rounds["closed_by"].tolist()]
         over = any(why in _LAST_OF_A_RUN for why in ended[:-1])
         self.lineage.expect(not over, f"{where}: rounds after its run's last")
-        told = f"{where}: {log.worker_deaths} deaths of workers, {state.worker_deaths} before"
-        self.lineage.expect(log.worker_deaths >= state.worker_deaths, told)
+        text = f"{where}: {log.worker_deaths} deaths of workers, {state.worker_deaths} before"
+        self.lineage.expect(log.worker_deaths >= state.worker_deaths, text)
         state.next_slot = int(rounds["first_slot"][-1]) + int(rounds["slots"][-1])
         state.closed_by, state.worker_deaths = ended[-1], log.worker_deaths
 
@@ -273,9 +273,9 @@ class Fold:
             "created_ms": (manifest.created_ms, log.created_ms),
             "untrained": (manifest.untrained, False),
         }
-        for name, (told, folded) in expected.items():
-            if folded is not None and told != folded:
-                text = f"its manifest says {name} {told!r:.80}, the snapshot before and its round log {folded!r:.80}"
+        for name, (value, folded) in expected.items():
+            if folded is not None and value != folded:
+                text = f"its manifest says {name} {value!r:.80}, the snapshot before and its round log {folded!r:.80}"
                 self.lineage.problems.append(f"snapshot {manifest.version}: {text}")
         first = manifest.restored is None
         self.lineage.expect(first, f"snapshot {manifest.version}: restored, but not the first of a lineage")

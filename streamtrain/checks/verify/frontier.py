@@ -30,9 +30,9 @@ class Frontier:
         """Moves over a gap that begins where this stands; False where it does not, and nothing is moved."""
         match gap:
             case {"topic_id": [was, str(now)], "from": list(begin), "to": list(to)} if (places := _places_of(to)):
-                told = dict(enumerate(begin))
-                here = all(told.get(partition) == list(place) for partition, place in self.places.items())
-                if was == self.topic_id and here and (not self.whole or len(told) == len(self.places)):
+                starts = dict(enumerate(begin))
+                here = all(starts.get(partition) == list(place) for partition, place in self.places.items())
+                if was == self.topic_id and here and (not self.whole or len(starts) == len(self.places)):
                     self.topic_id, self.whole = now, True
                     self.places = places
                     return True
@@ -53,7 +53,7 @@ class Frontier:
     def pass_ranges(self, log: RoundLog, first_offsets: FirstOffsets) -> tuple[list[str], list[str]]:
         """Moves over a log's ranges; gives what is wrong with where each partition's first range begins, and beside it
         what a gap would explain."""
-        told: list[str] = []
+        problems: list[str] = []
         explained: list[str] = []
         for partition in np.unique(log.ranges["partition"]).tolist():
             ranges = log.ranges[log.ranges["partition"] == partition]
@@ -65,9 +65,9 @@ class Frontier:
                 wrong = self._not_first(partition, begin, first_offsets)
             if wrong:
                 is_ahead = known is not None and begin[0] > known[0] and begin[1] == 0
-                (explained if is_ahead else told).append(f"snapshot {log.version} partition {partition}: {wrong}")
+                (explained if is_ahead else problems).append(f"snapshot {log.version} partition {partition}: {wrong}")
             self.places[partition] = (int(ranges["to_offset"][-1]), int(ranges["to_row"][-1]))
-        return told, explained
+        return problems, explained
 
     def _not_first(self, partition: int, place: Place, first_offsets: FirstOffsets) -> str:
         """A partition met for the first time is read from its first offset, which only grows."""
@@ -83,13 +83,13 @@ class Frontier:
         found = []
         if self.topic_id not in (None, positions.topic_id):
             found.append(f"topic id {positions.topic_id}, expected {self.topic_id}")
-        told = _numbered(positions)
+        theirs = _numbered(positions)
         for partition, place in self.places.items():
-            if told.get(partition) != place:
-                found.append(f"partition {partition} at {told.get(partition, 'no position')}, trained up to {place}")
+            if theirs.get(partition) != place:
+                found.append(f"partition {partition} at {theirs.get(partition, 'no position')}, trained up to {place}")
         if self.whole:
-            new = sorted(told.keys() - self.places.keys())
-            found += [text for each in new if (text := self._not_first(each, told[each], first_offsets))]
+            new = sorted(theirs.keys() - self.places.keys())
+            found += [text for each in new if (text := self._not_first(each, theirs[each], first_offsets))]
         return found
 
 

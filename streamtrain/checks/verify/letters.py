@@ -66,7 +66,7 @@ class Waiting:
             check.expect(same, f"{letter.where}: its key and bytes are not the record's")
             if letter.decoder is not None:
                 for rows in letter.rows:
-                    check.problems += [f"{letter.where}: {told}" for told in letter.decoder.otherwise(message, rows)]
+                    check.problems += [f"{letter.where}: {text}" for text in letter.decoder.otherwise(message, rows)]
 
     def check_met(
         self, check: Check, identity: str, partition: int, begin: int, end: int, may_compact: bool = False
@@ -79,8 +79,8 @@ class Waiting:
         for offset in offsets[bisect_left(offsets, begin) : bisect_left(offsets, end)]:
             if (place := (identity, partition, offset)) not in self._met:
                 where = self.by_place[place][0].where
-                told = f"{where}: there is no record {offset} in partition {partition}"
-                (check.not_checkable if may_compact else check.problems).append(told)
+                text = f"{where}: there is no record {offset} in partition {partition}"
+                (check.not_checkable if may_compact else check.problems).append(text)
 
 
 def _kept(key: bytes | None) -> bytes | None:
@@ -88,7 +88,7 @@ def _kept(key: bytes | None) -> bytes | None:
     return key if key and len(key) <= KEY_BYTES else None
 
 
-class Told:
+class LogTally:
     """A round log and what letters have told of its dead rows so far."""
 
     def __init__(self, log: RoundLog) -> None:

@@ -23,8 +23,8 @@ from streamtrain.topics.shelves import kept_after, shelved
 
 def check_manifests(job: str, snapshots: Snapshots, logs: Logs, control: Control) -> Check:
     check = Check("manifests", "every mention of a snapshot, of its job's settings and of a run agrees")
-    for told in _mentions(snapshots, logs, control):
-        check.problems.append(told)
+    for problem in _mentions(snapshots, logs, control):
+        check.problems.append(problem)
     by_version = {located.manifest.version: located for located in snapshots.manifests}
     settings: dict[Run, Manifest] = {}
     made: dict[str, _Made | str] = {}
@@ -83,9 +83,9 @@ def _within(job: str, manifest: Manifest) -> Iterator[str]:
     if setting(manifest.job_settings, "train", "workers") != manifest.workers:
         yield f"{manifest.workers} workers, its settings say {setting(manifest.job_settings, 'train', 'workers')}"
     is_best = manifest.best == manifest.version
-    for what, told, place in (("archived", manifest.archived, "a/"), ("best", is_best, "b/")):
-        if told != manifest.shelf.startswith(place) or (told and manifest.round < 0):
-            yield f"{what} {told}, under shelf {manifest.shelf}"
+    for what, flag, place in (("archived", manifest.archived, "a/"), ("best", is_best, "b/")):
+        if flag != manifest.shelf.startswith(place) or (flag and manifest.round < 0):
+            yield f"{what} {flag}, under shelf {manifest.shelf}"
     standing = manifest.metrics.get(NAME, {})
     if not isinstance(standing, dict):
         yield f"early stopping stands at {standing!r:.80}, expected a map"
@@ -123,17 +123,17 @@ def _made_by(settings: Mapping[str, Any]) -> _Made | str:
         return f"its settings are no job's: {str(error).splitlines()[0]}"
 
 
-def _relations(snapshots: Snapshots, located: Located, held: dict[int, Located]) -> Iterator[str]:
+def _relations(snapshots: Snapshots, located: Located, by_version: dict[int, Located]) -> Iterator[str]:
     """The parent, and what the topic held besides."""
     manifest = located.manifest
-    parent, before = manifest.parent, held.get(manifest.version - 1)
+    parent, before = manifest.parent, by_version.get(manifest.version - 1)
     free = manifest.restored is not None or manifest.is_import or passes_over(manifest)
     if not free and (parent.version if parent else 0) != manifest.version - 1:
         yield f"names {parent.version if parent else 'no snapshot'} as its parent"
     if parent is not None and parent.offset >= located.offset:
         yield f"its parent lies behind it, at offset {parent.offset}"
     for entry in manifest.kept:
-        yield from _kept(entry, held)
+        yield from _kept(entry, by_version)
     if before is not None and not passes_over(manifest):
         keep = setting(manifest.job_settings, "publish", "keep")
         archive = setting(manifest.job_settings, "publish", "archive")
@@ -152,11 +152,11 @@ def _at_least_1(value: object) -> int | None:
     return value if type(value) is int and value >= 1 else None
 
 
-def _kept(entry: Kept, held: dict[int, Located]) -> Iterator[str]:
-    located = held.get(entry.version)
+def _kept(entry: Kept, by_version: dict[int, Located]) -> Iterator[str]:
+    located = by_version.get(entry.version)
     if located is None:
         return
     model, trainer = len(located.manifest.model.chunks), len(located.manifest.trainer.chunks)
-    told = (entry.shelf, entry.model_chunks, entry.trainer_chunks, entry.created_ms)
-    if told != (located.manifest.shelf, model, trainer, located.manifest.created_ms):
+    entry_fields = (entry.shelf, entry.model_chunks, entry.trainer_chunks, entry.created_ms)
+    if entry_fields != (located.manifest.shelf, model, trainer, located.manifest.created_ms):
         yield f"describes snapshot {entry.version}, which it keeps, otherwise than that one does"

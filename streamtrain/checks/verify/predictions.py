@@ -79,8 +79,8 @@ def check_predictions(topics: ReadTopics, snapshots: Snapshots, logs: Logs, fast
             _check_echoes(check, topics.requests, read)
     answered.finish(check, fast)
     if digests.older:
-        told = f"{digests.older} predictions of versions that snapshots and round log no longer tell of"
-        check.not_checkable.append(told)
+        text = f"{digests.older} predictions of versions that snapshots and round log no longer tell of"
+        check.not_checkable.append(text)
     check.span = f"{count} predictions" + (", requests not read again (--fast)" if fast else "")
     return check
 
@@ -101,8 +101,8 @@ def _read(check: Check, where: str, message: Message) -> _Prediction | None:
     ours = [name for name, _ in message.headers if name.startswith("streamtrain-")]
     check.expect(set(ours) <= _KNOWN and len(ours) == len(set(ours)), f"{where}: headers no predictor writes")
     request = numbers[PARTITION_HEADER], numbers[OFFSET_HEADER]
-    told = _wrong_body(message.value, headers, f"[{request[0]}]@{request[1]}")
-    check.expect(not told, f"{where}: {told}")
+    problem = _wrong_body(message.value, headers, f"[{request[0]}]@{request[1]}")
+    check.expect(not problem, f"{where}: {problem}")
     return _Prediction(where, message, headers, numbers[VERSION_HEADER], request)
 
 
@@ -128,9 +128,9 @@ def _wrong_body(value: bytes | None, headers: dict[str, bytes], place: str) -> s
         return ""
     if len(errors) != len(rows) or not errors:
         return f"answered rows, and header {ERROR_HEADER}"
-    told = headers[ERROR_HEADER].decode("utf-8", "replace")
+    header_text = headers[ERROR_HEADER].decode("utf-8", "replace")
     reasons = [errors[0]["reason"], *(f"{error['path']}: {error['reason']}" for error in errors)]
-    same = any(told == reason or told.startswith(f"{reason} (and ") for reason in reasons)
+    same = any(header_text == reason or header_text.startswith(f"{reason} (and ") for reason in reasons)
     is_cut = len(headers[ERROR_HEADER]) > _UNCUT_BYTES
     return "" if same or is_cut else f"header {ERROR_HEADER} tells of another error"
 

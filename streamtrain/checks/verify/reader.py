@@ -15,7 +15,7 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 
-_TOLD_AFTER = 1000  # messages
+_REPORT_EVERY = 1000  # messages
 OnRead = Callable[[str, int], None]  # gets the name of the topic that is read, and how many messages of it
 
 
@@ -38,7 +38,7 @@ class _Partition:
         for message in found:
             yield message
             count += 1
-            if count == _TOLD_AFTER:
+            if count == _REPORT_EVERY:
                 self.on_read(self.topic, count)
                 count = 0
         self.on_read(self.topic, count)

@@ -31,7 +31,7 @@ class RoundTime:
     """The newest event time of a round, gathered from the records of its ranges."""
 
     where: str
-    told_ms: int
+    expected_ms: int
     ranges: int  # not yet read
     event_ms: int = -1
     timestamp_ms: int = -1
@@ -46,9 +46,9 @@ class RoundTime:
     def problem(self) -> str:
         """Once all of its records were read: what is wrong, or nothing."""
         newest_ms = self.event_ms if self.event_ms >= 0 else self.timestamp_ms
-        if newest_ms == self.told_ms or (self.compacted and newest_ms < self.told_ms):
+        if newest_ms == self.expected_ms or (self.compacted and newest_ms < self.expected_ms):
             return ""
-        return f"{self.where}: its newest event is of {newest_ms} ms, the round log says {self.told_ms}"
+        return f"{self.where}: its newest event is of {newest_ms} ms, the round log says {self.expected_ms}"
 
 
 def _times(log: RoundLog) -> list[RoundTime]:
@@ -179,8 +179,8 @@ class _Reading:
         where = f"partition {stretch.partition}"
         for part, time in ranges:
             compacted += self._range(where, part, time, identity, messages, decoder, may_compact)
-            told = "" if time.ranges else time.problem()
-            self._check.expect(not told, told)
+            problem = "" if time.ranges else time.problem()
+            self._check.expect(not problem, problem)
         self._waiting.check_met(self._check, identity, stretch.partition, begin, end, may_compact)
         return compacted
 
@@ -227,10 +227,10 @@ class _Reading:
         time.read(fates.newest_event_ms, newest_ms, lacking)
         found.update(trained=fates.trained, dead=fates.dead, filtered=fates.filtered)
         for name, count in found.items():
-            told = int(part[name])
+            expected = int(part[name])
             self._check.expect(
-                told == count or (lacking and count < told),
-                f"{where} {begin} to {end}: {name} of the records are {count}, the round log says {told}",
+                expected == count or (lacking and count < expected),
+                f"{where} {begin} to {end}: {name} of the records are {count}, the round log says {expected}",
             )
         return compacted
 

@@ -61,21 +61,21 @@ def check_runs(check: Check, snapshots: Snapshots, logs: Logs, found: Control, n
         entry = found.runs.get(number)
         same = entry is not None and entry.run == end.run
         check.expect(same, f"the end of run {number} is of another run than its entry")
-        told = f"run {number} ended with exit code {end.exit_code}, no command has that"
-        check.expect(end.exit_code in exits.OF_COMMANDS, told)
+        text = f"run {number} ended with exit code {end.exit_code}, no command has that"
+        check.expect(end.exit_code in exits.OF_COMMANDS, text)
     newest = snapshots.newest
     ours = Newest(newest.manifest.version, newest.digest, newest.manifest.lineage)
     if found.newest is None or found.newest.version < ours.version:
-        check.problems.append(f"control names {_told(found.newest)} as the newest, the topic has {ours.version}")
+        check.problems.append(f"control names {_describe(found.newest)} as the newest, the topic has {ours.version}")
     elif newest_before is not None and newest_before.version > ours.version:
-        told = f"control names {_told(newest_before)} as the newest, the topic goes to {ours.version} only"
-        check.problems.append(told)
+        text = f"control names {_describe(newest_before)} as the newest, the topic goes to {ours.version} only"
+        check.problems.append(text)
     elif found.newest.version == ours.version:
         check.expect(found.newest == ours, f"control names another snapshot {ours.version} as the newest")
     check.span = f"{len(found.runs)} runs, {len(found.ends)} ends"
 
 
-def _told(newest: Newest | None) -> str:
+def _describe(newest: Newest | None) -> str:
     return "no snapshot" if newest is None else f"snapshot {newest.version}"
 
 

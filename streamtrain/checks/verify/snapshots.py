@@ -100,10 +100,10 @@ class _Pass:
         try:
             stored = gathered.stored(located, where)
             layout = self._model(manifest).layout.published(manifest.workers)
-            for told, payload, groups in (
+            for expected, payload, groups in (
                 (manifest.model, stored.model, MODEL_GROUPS), (manifest.trainer, stored.trainer or b"", TRAINER_GROUPS)
             ):  # fmt: skip
-                if sha256(payload) != told.digest:
+                if sha256(payload) != expected.digest:
                     yield f"{where}: snapshot {manifest.version}: a payload has another digest than its manifest says"
                 tensors = decode_tensors(payload)
                 for name, array in tensors.items():
@@ -116,9 +116,9 @@ class _Pass:
 
     def _model(self, manifest: Manifest) -> Model:
         """The manifest's model; the newest is kept, for most are the same."""
-        told = manifest.model_spec, manifest.schema
-        if self.model is None or self.model[0] != told:
-            self.model = told, schema_and_model(manifest)[1]
+        key = manifest.model_spec, manifest.schema
+        if self.model is None or self.model[0] != key:
+            self.model = key, schema_and_model(manifest)[1]
         return self.model[1]
 
 

@@ -10,7 +10,7 @@ from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.topics import Topic
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-from streamtrain.origins.moves import ToldFile, is_files, told_files
+from streamtrain.origins.moves import FileEntry, is_files, list_files
 from streamtrain.topics.terms import Terms, columns_digest
 
 
@@ -21,12 +21,12 @@ class Sources:
         self._topic, self._files = topic, files
         manifests = [each.manifest for each in snapshots.manifests]
         identities = {each.positions.topic_id: each for each in manifests if is_files(each.positions.topic_id)}
-        self._told = {identity: told_files(each.gaps, identity) for identity, each in identities.items()}
+        self._files_by_identity = {identity: list_files(each.gaps, identity) for identity, each in identities.items()}
         self._schemas = {columns_digest(each.schema): each.schema for each in manifests}
-        if files is not None and not self._told:
+        if files is not None and not self._files_by_identity:
             raise UserMistake("--files: expected a job that was trained from files, no snapshot that is held was")
-        if files is not None and not any(map(files.has_some, self._told.values())):
-            raise files.missing(next(iter(self._told.values())))
+        if files is not None and not any(map(files.has_some, self._files_by_identity.values())):
+            raise files.missing(next(iter(self._files_by_identity.values())))
         self._made: dict[tuple[str, bytes, str], Topic | None] = {}
 
     def of(self, terms: Terms) -> Topic | None:
@@ -41,10 +41,10 @@ class Sources:
 
     def _of_files(self, terms: Terms) -> Topic | None:
         schema: Mapping[str, Any] | None = self._schemas.get(terms.columns_digest)
-        told = self._told.get(terms.topic_id, [])
-        if self._files is None or schema is None or not self._files.has_some(told):
+        files = self._files_by_identity.get(terms.topic_id, [])
+        if self._files is None or schema is None or not self._files.has_some(files):
             return None
-        partitions = self._files.partitions(told, Schema.from_dict(dict(schema)), terms.format)
+        partitions = self._files.partitions(files, Schema.from_dict(dict(schema)), terms.format)
         return Topic("files", terms.topic_id, partitions)
 
     def name_of(self, terms: Terms, partition: int) -> str | None:
@@ -52,5 +52,5 @@ class Sources:
         if not is_files(terms.topic_id):
             topic = self.of(terms)
             return None if topic is None else topic.name
-        files: list[ToldFile] = self._told.get(terms.topic_id, [])
+        files: list[FileEntry] = self._files_by_identity.get(terms.topic_id, [])
         return files[partition].title if 0 <= partition < len(files) else None

@@ -17,16 +17,16 @@ from streamtrain.topics.terms import Terms, columns_digest, model_digest
 def check_terms(snapshots: Snapshots, logs: Logs) -> Check:
     """Checks that the round settings of a run agree with each other and with the manifests of that run."""
     check = Check("terms", "the terms of each round are the settings of its run")
-    told: dict[Run, dict[str, Any]] = {}
+    by_run: dict[Run, dict[str, Any]] = {}
     for located in snapshots.manifests:
         mine = expected_terms(located.manifest)
-        run = told.setdefault(located.manifest.run, mine)
+        run = by_run.setdefault(located.manifest.run, mine)
         different = [name for name, value in mine.items() if value != run[name]]
         check.expect(not different, f"snapshot {located.manifest.version}: other {different} than its run began with")
     before: dict[Run, Terms] = {}
     for log in logs.all:
         for terms in log.terms:
-            expected = {**_fields(before.get(log.run, terms)), **told.get(log.run, {})}
+            expected = {**_fields(before.get(log.run, terms)), **by_run.get(log.run, {})}
             for name, value in _fields(terms).items():
                 text = f"snapshot {log.version} round {terms.first_round}: {name} is {value!r:.60}"
                 check.expect(value == expected[name], f"{text}, its run has {expected[name]!r:.60}")
@@ -61,8 +61,8 @@ def expected_terms(manifest: Manifest) -> dict[str, Any]:
 
 def _schedule(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The schedule of the learning rate with all that it has."""
-    told = setting(settings, "optimizer", "schedule")
-    return {**(told if isinstance(told, Mapping) else {}), "rate": setting(settings, "optimizer", "learning_rate")}
+    found = setting(settings, "optimizer", "schedule")
+    return {**(found if isinstance(found, Mapping) else {}), "rate": setting(settings, "optimizer", "learning_rate")}
 
 
 def _format(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,8 +85,8 @@ def analyze(
     document = {**summary.document(reference), "against": against, "stopped": stop.is_set(),
                 "errors": {"distinct": DISTINCT_ERROR, "quantile": QUANTILE_ERROR}}  # fmt: skip
     note = f"distinct above 1,000 to {DISTINCT_ERROR:.1%}, quantiles to {QUANTILE_ERROR:.0%}"
-    told = f"{document['rows']:,} rows, {document['unusable_rows']:,} of them unusable; {note}"
-    session.out.document(document, _shown(document, against), *warnings(document), told)
+    totals = f"{document['rows']:,} rows, {document['unusable_rows']:,} of them unusable; {note}"
+    session.out.document(document, _shown(document, against), *warnings(document), totals)
     raise typer.Exit(stop.code)
 
 
@@ -101,11 +101,11 @@ def _seen(job: Job, version: int) -> Iterator[tuple[bytes, Around]]:
     if is_files(manifest.positions.topic_id):
         raise UserMistake(f"--against: expected a snapshot of records on a topic, got {version}, which has read files")
     name = str(job.topic("records").name)
-    held = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(name)
+    bounds = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(name)
     share = max(1, AGAINST_RECORDS // max(1, len(manifest.positions.partitions)))
     spans = {}
     for partition, position in enumerate(manifest.positions.partitions):
-        low, high = held[partition] if held is not None and partition < len(held) else (0, 0)
+        low, high = bounds[partition] if bounds is not None and partition < len(bounds) else (0, 0)
         end = min(position[0], high)
         spans[partition] = (max(low, end - share), end)
     if all(begin >= end for begin, end in spans.values()):

@@ -19,7 +19,7 @@ from streamtrain.job import Job
 from streamtrain.topics.topic import row_topics
 
 ORDER = 95
-_MOST_TOLD = 20  # refusals for people
+_MAX_REFUSALS = 20  # refusals for people
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
@@ -119,41 +119,41 @@ def resend(
     """
     found = session.job(job)
     resender = Resender(found)
-    told = resender.look()
-    if told.still_bad and not (dry_run or skip_bad):
-        raise UserMistake(_still_bad(found, told))
+    result = resender.look()
+    if result.still_bad and not (dry_run or skip_bad):
+        raise UserMistake(_still_bad(found, result))
     if not dry_run:
-        told = Resent()
-        for told in resender.send(str(found.topic(to).name)):
+        result = Resent()
+        for result in resender.send(str(found.topic(to).name)):
             if not session.as_json:
-                session.out.say(f"{told.rows:,} rows of {told.letters:,} letters sent")
+                session.out.say(f"{result.rows:,} rows of {result.letters:,} letters sent")
     document = {
-        "letters": told.letters,
-        "rows": told.rows,
-        "refused": told.refused,
-        "still_bad": dict(told.still_bad),
+        "letters": result.letters,
+        "rows": result.rows,
+        "refused": result.refused,
+        "still_bad": dict(result.still_bad),
         "dry_run": dry_run,
     }
-    session.out.document(document, *_summary(told, dry_run))
-    if told.refused:
+    session.out.document(document, *_summary(result, dry_run))
+    if result.refused:
         raise typer.Exit(1)
 
 
-def _still_bad(job: Job, told: Resent) -> str:
-    most = "; ".join(f"{count} x {path}" for path, count in told.still_bad.most_common(5))
+def _still_bad(job: Job, result: Resent) -> str:
+    most = "; ".join(f"{count} x {path}" for path, count in result.still_bad.most_common(5))
     return (
-        f"{job.topic('dead-letters').name}: {told.still_bad.total()} rows would be dead letters again: {most}; "
+        f"{job.topic('dead-letters').name}: {result.still_bad.total()} rows would be dead letters again: {most}; "
         "nothing was sent; mend the job file, or leave them behind with --skip-bad"
     )
 
 
-def _summary(told: Resent, dry_run: bool) -> list[str]:
-    lines = [f"refused: {text}" for text in told.refused[:_MOST_TOLD]]
-    if len(told.refused) > _MOST_TOLD:
-        lines.append(f"refused: {len(told.refused) - _MOST_TOLD} more")
+def _summary(result: Resent, dry_run: bool) -> list[str]:
+    lines = [f"refused: {text}" for text in result.refused[:_MAX_REFUSALS]]
+    if len(result.refused) > _MAX_REFUSALS:
+        lines.append(f"refused: {len(result.refused) - _MAX_REFUSALS} more")
     if dry_run:
-        lines += [f"still bad: {count} rows at {path}" for path, count in told.still_bad.most_common()]
-        lines.append(f"{told.rows:,} rows of {told.letters:,} letters would be sent")
-    elif not told.letters:
+        lines += [f"still bad: {count} rows at {path}" for path, count in result.still_bad.most_common()]
+        lines.append(f"{result.rows:,} rows of {result.letters:,} letters would be sent")
+    elif not result.letters:
         lines.append("nothing to send")
     return lines

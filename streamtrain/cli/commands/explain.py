@@ -62,10 +62,10 @@ def _memory(document: dict[str, Any]) -> Table:
 
 def _phases(document: dict[str, Any]) -> Table:
     rows = [
-        (phase, f"{told['calls']:,}", f"{told['by_tiles']:,}", f"{told['launches']:,}", f"{told['bytes_per_row']:,}",
-         f"{told['product_flop_per_row']:,}",
-         " ".join(f"{name}{f' x {count}' if count > 1 else ''}" for name, count in told["ops"].items()))
-        for phase, told in document["phases"].items()
+        (phase, f"{cost['calls']:,}", f"{cost['by_tiles']:,}", f"{cost['launches']:,}", f"{cost['bytes_per_row']:,}",
+         f"{cost['product_flop_per_row']:,}",
+         " ".join(f"{name}{f' x {count}' if count > 1 else ''}" for name, count in cost["ops"].items()))
+        for phase, cost in document["phases"].items()
     ]  # fmt: skip
     return table(["phase", "calls", "by tiles", "launches", "bytes a row", "FLOP of products", "kernels"], rows)
 

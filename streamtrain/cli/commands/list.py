@@ -45,7 +45,7 @@ def list_(
         typer.Argument(show_default=False, **one_of(lambda: [*registries(), "settings"], "What to list")),
     ],
 ) -> None:
-    """Show what was found of one kind; each entry is a file of its folder. `settings`: what a job file may set."""
+    """Show the entries of one kind. `settings`: what a job file may set."""
     if kind == "settings":
         rows = [vars(setting) for setting in settings_table()]
         shown = table(

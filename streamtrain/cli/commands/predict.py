@@ -12,14 +12,13 @@ import typer
 
 from streamtrain.cli import metrics
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.snapshot_named import option
-from streamtrain.cli.snapshot_named import wanted as version_wanted
+from streamtrain.cli.snapshot_named import option, parse_version
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
 from streamtrain.origins.topic import warn_of_open_transaction
 from streamtrain.run.roles import predictor
-from streamtrain.telemetry.tracing import wanted
+from streamtrain.telemetry.tracing import find_exporter
 
 ORDER = 80
 SAY_EVERY_S = 5.0
@@ -46,7 +45,7 @@ def predict(
     one stops at once.
     """
     found = session.connected_job(job)
-    config = predictor.Config.of(found, version_wanted(snapshot), until_end, wanted(os.environ))
+    config = predictor.Config.of(found, parse_version(snapshot), until_end, find_exporter(os.environ))
     admin = session.admin(found)
     there = admin.topic_ids([config.requests, config.predictions])
     missing = [name for name, topic_id in there.items() if topic_id is None]

@@ -24,7 +24,7 @@ from streamtrain.files.blocks import Size
 from streamtrain.files.forms import form_names
 from streamtrain.files.reading import read_blocks, without_first
 from streamtrain.files.source import STANDARD_INPUT
-from streamtrain.files.wanted import Wanted
+from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.log import get_logger
@@ -73,11 +73,11 @@ def produce(
     """Produce records or requests from a file or standard input. Ctrl-C or SIGTERM ends it when what was
     written is delivered. However it ends, it says how many rows are sent, and which command goes on behind them."""
     _check_topic(session, found := session.connected_job(job), to)
-    wanted = Wanted(found.schema, label=topic(to).rows == "training")
+    selection = ColumnSelection(found.schema, label=topic(to).rows == "training")
 
     def blocks() -> Iterator[FileRows]:
         size = Size(_block_rows(input, pack, rate), pack, None if limit is None else limit + skip)
-        return without_first(read_blocks(input, wanted, size, form), skip)
+        return without_first(read_blocks(input, selection, size, form), skip)
 
     started_s, sent, rejecting = time.monotonic(), Sent(), Rejecting(max_rejected, "--max-rejected")
     try:

@@ -14,8 +14,7 @@ import typer
 
 from streamtrain import exits
 from streamtrain.cli.session import Session, command
-from streamtrain.cli.snapshot_named import option, version_of
-from streamtrain.cli.snapshot_named import wanted as version_wanted
+from streamtrain.cli.snapshot_named import option, parse_version, version_of
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.cli.token import HOST, TokenFile, token_for
 from streamtrain.compute.torch import in_process_of_its_own
@@ -26,7 +25,7 @@ from streamtrain.serving.processes import Processes
 from streamtrain.serving.server import bound
 from streamtrain.serving.server import serve as serve_here
 from streamtrain.telemetry.serving import ServingTable
-from streamtrain.telemetry.tracing import wanted
+from streamtrain.telemetry.tracing import find_exporter
 
 ORDER = 85
 PACKAGES = ("fastapi", "uvicorn", "httptools")
@@ -70,9 +69,9 @@ def serve(
         if workers == 1:
             listener = probe.dup()
     config = Config(
-        tuple(ServedJob.of(job, version_wanted(snapshot)) for job in found), host, port,
+        tuple(ServedJob.of(job, parse_version(snapshot)) for job in found), host, port,
         Limits(most_bytes, most_requests), token.encode() or None,
-        session.logging["format"], session.logging["level"] in ("debug", "info"), wanted(os.environ),
+        session.logging["format"], session.logging["level"] in ("debug", "info"), find_exporter(os.environ),
     )  # fmt: skip
     table = ServingTable(names, workers)
     command = _Command(session, config, table)
@@ -127,10 +126,10 @@ class _Command:
     def _say(self) -> None:
         config = self._config
         version = config.jobs[0].version  # of all
-        told = {"url": config.url, "jobs": list(config.names), "workers": self._table.processes, "stays_at": version}
+        figures = {"url": config.url, "jobs": list(config.names), "workers": self._table.processes, "stays_at": version}
         stays = "" if version is None else f", which stays at snapshot {version}"
         text = f"serving {', '.join(config.names)} at {config.url}{stays}"
-        self._session.out.line({"event": "serving", "port": config.port, **told}, text)
+        self._session.out.line({"event": "serving", "port": config.port, **figures}, text)
 
     def _signal(self, number: int, frame: FrameType | None) -> None:
         self.interrupted |= number == signal.SIGINT

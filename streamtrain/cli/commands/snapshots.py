@@ -16,7 +16,7 @@ import typer
 from streamtrain.cli.output import age_text, table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.snapshot_named import option, snapshots_of, wanted
+from streamtrain.cli.snapshot_named import option, parse_version, snapshots_of
 from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
 from streamtrain.failpoints import arm
@@ -61,8 +61,8 @@ def _row(located: Located, best: int | None) -> dict[str, Any]:
 def list_(session: Session, job: JobFile) -> None:
     """List the snapshots the topic holds, oldest first."""
     with snapshots_of(session.job(job)) as topic:
-        held = topic.list()
-        rows = [_row(located, held[-1].manifest.best) for located in held]  # as the newest has it
+        snapshots = topic.list()
+        rows = [_row(located, snapshots[-1].manifest.best) for located in snapshots]  # as the newest has it
     lines = [
         (
             row["version"],
@@ -97,7 +97,7 @@ def show(session: Session, job: JobFile, snapshot: Named = None) -> None:
 
 
 def _located(topic: SnapshotTopic, named: str | None) -> Located:
-    version = wanted(named)
+    version = parse_version(named)
     if version is not None:
         return topic.named(version)
     newest = topic.newest_manifest()
@@ -210,8 +210,8 @@ def import_(
         "positions": [list(position) for position in manifest.positions.partitions],
     }  # fmt: skip
     where = "where it ended" if of.positions == POSITIONS[0] else f"at the {of.positions} of the records"
-    told = f"imported snapshot {of.version} of {of.job} as version {manifest.version} of {found.name}"
-    session.out.document(document, f"{told}; training goes on {where}")
+    text = f"imported snapshot {of.version} of {of.job} as version {manifest.version} of {found.name}"
+    session.out.document(document, f"{text}; training goes on {where}")
 
 
 class _Bytes:

@@ -24,7 +24,7 @@ from streamtrain.run.train import Interrupts, TrainOptions
 from streamtrain.run.train import train as run_trainer
 from streamtrain.schemas import with_schema
 from streamtrain.telemetry import Telemetry
-from streamtrain.telemetry.tracing import wanted
+from streamtrain.telemetry.tracing import find_exporter
 
 ORDER = 70
 log = get_logger(__name__)
@@ -76,7 +76,7 @@ def train(
         accept_gap=accept_gap,
         add_classes=_classes(found, add_classes),
         files=found_files(files or ()),
-        traces=wanted(os.environ),
+        traces=find_exporter(os.environ),
         host=_host(session, fork_server),
     )
     served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)

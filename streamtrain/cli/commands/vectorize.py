@@ -24,7 +24,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.snapshots import SnapshotTopic
 
 ORDER = 65
-TOLD = 5  # of the rows that cannot be used
+MAX_REASONS = 5  # of the rows that cannot be used
 app = typer.Typer(add_completion=False)
 
 
@@ -75,13 +75,13 @@ def _to_file(
     started_s = time.monotonic()
     with StopSignals() as stop, Progress(session.out, f"rows to {output}", files.limit) as bar:
         records = FileRecords(found, files.input, files.form, files.limit, plan.bare, rejecting)
-        told = Told(records)
+        omissions = Omissions(records)
 
         def batches() -> Iterator[Rows]:
             for batch in plan.batches(stop.each(records), bare=True, copy=False):
                 if stop.is_set():
                     raise Stopped
-                told.add(batch)
+                omissions.add(batch)
                 bar.show(records.rows)
                 yield batch if seen is None else seen(batch)
 
@@ -89,13 +89,13 @@ def _to_file(
             written = write_rows(output, parts, batches())
         except Stopped:
             raise typer.Exit(exits.INTERRUPTED) from None
-    told.add_rejected(rejecting.found)
-    document = {"output": output, "rows_read": records.rows, "rows_written": written, "filtered": told.filtered,
-                "left_out": told.count, "first_left_out": told.first, "snapshot": snapshot,
+    omissions.add_rejected(rejecting.found)
+    document = {"output": output, "rows_read": records.rows, "rows_written": written, "filtered": omissions.filtered,
+                "left_out": omissions.count, "first_left_out": omissions.first, "snapshot": snapshot,
                 "columns": [part.name for part in parts],
                 "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
     session.out.document(document, f"{written:,} rows of {len(parts)} columns to {output}",
-                         *_left_lines(told.count, told.first, told.filtered))  # fmt: skip
+                         *_left_lines(omissions.count, omissions.first, omissions.filtered))  # fmt: skip
 
 
 def _left_lines(count: int, first: list[str], filtered: int) -> list[str]:
@@ -103,7 +103,7 @@ def _left_lines(count: int, first: list[str], filtered: int) -> list[str]:
     return (left if count else []) + ([f"rows filtered, as the job says: {filtered:,}"] if filtered else [])
 
 
-class Told:
+class Omissions:
     """The count of the rows that are not in the output, and the reasons of the first ones."""
 
     def __init__(self, records: FileRecords) -> None:
@@ -115,14 +115,14 @@ class Told:
         self.filtered += batch.filtered
         for each in batch.left_out:
             self.count += each.row_to - each.row_from
-            if len(self.first) < TOLD:
+            if len(self.first) < MAX_REASONS:
                 where = f"{self._records.where(each.record, each.row_from)} at {cell_path(each.path)}"
                 self.first.append(f"{where}: {each.reason}")
 
 
     def add_rejected(self, rejected: RejectedRows) -> None:
         self.count += rejected.rows
-        self.first = [*map(str, rejected[:TOLD]), *self.first][:TOLD]
+        self.first = [*map(str, rejected[:MAX_REASONS]), *self.first][:MAX_REASONS]
 
 
 def _served(job: Job, version: int) -> Served:

@@ -23,7 +23,7 @@ from streamtrain.files.forms import form_of, jsonl, suffixes
 from streamtrain.files.reading import read_rows
 from streamtrain.files.records import FileRecords
 from streamtrain.files.source import STANDARD_INPUT, opened
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 from streamtrain.job import Job
 from streamtrain.job.registry_settings import RegistrySettings
 from streamtrain.kafka.admin import Admin
@@ -84,9 +84,9 @@ class FileSource:
 
     def records(self, job: Job, limit: int | None, rejecting: Rejecting) -> Iterator[Record]:
         if self.name == STANDARD_INPUT:  # it is read once
-            wanted = Wanted(job.schema)
+            selection = ColumnSelection(job.schema)
             plan = RowPlan(job.schema, job_format(job), bare_format(job))
-            yield from plan.records([wanted.row(row) for row in self.rows], rejecting)
+            yield from plan.records([selection.row(row) for row in self.rows], rejecting)
         elif form_of(self.name, "rows") == _RAW:
             yield from islice(_lines(self.name), limit)
         else:

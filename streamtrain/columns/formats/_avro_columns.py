@@ -86,7 +86,7 @@ def problem(column: Column, given: Type) -> str:
         return f"{logical}, of which no zone is known"
     if logical.startswith("time-"):
         return f"{logical}, a time of any day"
-    told = MOMENTS.get(logical)
-    if told is not None and column.unit is not None and told != unit:
+    logical_unit = MOMENTS.get(logical)
+    if logical_unit is not None and column.unit is not None and logical_unit != unit:
         return f'{logical} where unit = "{column.unit}"'
     return ""

@@ -122,10 +122,10 @@ def _field(file: _File, data: bytes, oneofs: list[str]) -> dict[str, Any]:
     if _number(given[4]) == _REPEATED:
         return {**made, "repeated": True}
     in_oneof, is_optional = bool(given[9]), bool(_number(given[17]))
-    told = is_optional or not file.is_proto3
+    has_presence = is_optional or not file.is_proto3
     if file.is_edition:
-        told = _presence(given[8], 21, file.presence) != _IMPLICIT
-    if in_oneof or told or kind in ("message", "timestamp"):
+        has_presence = _presence(given[8], 21, file.presence) != _IMPLICIT
+    if in_oneof or has_presence or kind in ("message", "timestamp"):
         made["presence"] = True
     if in_oneof and not is_optional:
         place = _number(given[9])

@@ -85,9 +85,9 @@ class _Reader:
         self._at += 1
         return token
 
-    def _expect(self, wanted: str) -> None:
-        if self._next() != wanted:
-            self._refuse(repr(wanted))
+    def _expect(self, expected: str) -> None:
+        if self._next() != expected:
+            self._refuse(repr(expected))
 
     def _refuse(self, expected: str) -> NoReturn:
         """Raises the error for a last token that is not `expected`."""

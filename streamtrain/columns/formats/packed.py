@@ -217,8 +217,8 @@ def _text(name: str, column: Column, cell: Any) -> str:
             return str(int(cell))
         if isinstance(cell, float) and column.entry.is_float(column):
             return f"{cell:.17g}".replace(".", "," if column.parse == DECIMAL_COMMA else ".")
-    wanted = "text, integers or booleans" if column.entry.is_text(column) else "numbers"
-    raise UserMistake(f"packed: {name}: expected {wanted}, got {cell!r}")
+    expected = "text, integers or booleans" if column.entry.is_text(column) else "numbers"
+    raise UserMistake(f"packed: {name}: expected {expected}, got {cell!r}")
 
 
 def _hashes(name: str, column: Column, array: Array, mask: Array | None, bits: int, seed: int) -> Made:

@@ -158,8 +158,8 @@ def registry_text(schema: str) -> str:
 def schema_of(fields: Mapping[str, str]) -> str:
     """A schema of rows with these fields, each a "number" or a "text"."""
     types = {"number": "double", "text": "string"}
-    told = (f"optional {types[kind]} {name} = {i};" for i, (name, kind) in enumerate(fields.items(), 1))
-    return canonical('syntax = "proto3"; message Row { ' + " ".join(told) + " }")
+    declarations = (f"optional {types[kind]} {name} = {i};" for i, (name, kind) in enumerate(fields.items(), 1))
+    return canonical('syntax = "proto3"; message Row { ' + " ".join(declarations) + " }")
 
 
 def holds_many(schema: str, message: str = "", **others: Any) -> bool:

@@ -94,11 +94,11 @@ class Audio(MediaKind[Options]):
         return f'expected "dead_letter", "skip" or a number for all its samples, -1 to 1 (0 is silence), got {value!r}'
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
-        told = [
+        vectors = [
             {"block": block_name(name, self.part), "size": self.width(column), "standardize": column.standardized()}
             for name, column in columns
         ]
-        return {"vectors": told} if told else {}
+        return {"vectors": vectors} if vectors else {}
 
     def width(self, column: Options) -> int:
         return column.sound.width

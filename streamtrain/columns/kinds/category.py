@@ -16,9 +16,9 @@ from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
 from streamtrain.columns.kinds.parsed import ONE_TEXT, Parsed, one_text, one_text_problems
 from streamtrain.compute import initializers
-from streamtrain.compute.held import BLOCKS, VOCABULARY, held_of, held_problems
+from streamtrain.compute.held import BLOCKS, VOCABULARY, settings_problems, stateful_spec
 from streamtrain.compute.input import MEAN
-from streamtrain.compute.stateful.transform import Held
+from streamtrain.compute.stateful.transform import StatefulSpec
 
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
@@ -102,21 +102,25 @@ class Category(Kind[Options]):
         whole = [Block(*BLOCKS["hash"], 1) for _, column in columns if column.vocabulary is not None]
         return alone + whole + [ragged_block(name, "i32", column) for name, column in columns if column.list]
 
-    def held(self, name: str, column: Options) -> Held | None:
+    def stateful(self, name: str, column: Options) -> StatefulSpec | None:
         if column.vocabulary is None:
             return None
         settings = {VOCABULARY: name, **column.vocabulary.model_dump()}
-        return held_of(name, VOCABULARY, 0, column.embed or DEFAULT_EMBED, settings, column.init)
+        return stateful_spec(name, VOCABULARY, 0, column.embed or DEFAULT_EMBED, settings, column.init)
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
         tables = [
             {"name": name, "buckets": column.buckets, "embed": column.embed or DEFAULT_EMBED,
-             **initializers.told(column.init)}
+             **initializers.to_dict(column.init)}
             for name, column in _alone(columns)
         ]
         bags = [
-            {**bag(name, column, column.embed or DEFAULT_EMBED, column.pool or MEAN), **initializers.told(column.init)}
-            for name, column in columns if column.list
+            {
+                **bag(name, column, column.embed or DEFAULT_EMBED, column.pool or MEAN),
+                **initializers.to_dict(column.init),
+            }
+            for name, column in columns
+            if column.list
         ]
         return {"categories": tables, "bags": bags}
 
@@ -197,7 +201,7 @@ def _vocabulary_problems(column: Options) -> Iterator[str]:
     if VOCABULARY in given:
         yield f"vocabulary.{VOCABULARY}: expected none, it is of the column's own values, got {given[VOCABULARY]!r}"
         return
-    for problem in held_problems(VOCABULARY, {VOCABULARY: "its own", **given}):
+    for problem in settings_problems(VOCABULARY, {VOCABULARY: "its own", **given}):
         yield f"vocabulary.{problem.name}: {problem}"
     for name in ("buckets", "list"):
         if getattr(column, name):

@@ -55,8 +55,8 @@ class Image(MediaKind[Options]):
         return f'expected "dead_letter", "skip" or a byte for all its points, 0 to {MOST_BYTE}, got {value!r}'
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
-        told = [{"block": block_name(name, self.part), "size": self.width(column)} for name, column in columns]
-        return {"pixels": told} if told else {}
+        pixels = [{"block": block_name(name, self.part), "size": self.width(column)} for name, column in columns]
+        return {"pixels": pixels} if pixels else {}
 
     def width(self, column: Options) -> int:
         height, width, channels = column.shape

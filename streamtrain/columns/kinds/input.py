@@ -54,8 +54,8 @@ class Input(Kind[time.Options]):
         return time.KIND.missing_problem(column)
 
     def native_options(self, column: time.Options, loss: str) -> dict[str, Any]:
-        told = time.KIND.native_options(column, loss) if self.holds(column) == "time" else {"parse": column.parse or ""}
-        return {**told, "holds": self.holds(column)}
+        base = time.KIND.native_options(column, loss) if self.holds(column) == "time" else {"parse": column.parse or ""}
+        return {**base, "holds": self.holds(column)}
 
     def stand_in(self, column: time.Options, loss: str) -> str | float:
         holds = self.holds(column)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from streamtrain.compute.stateful.transform import Held
+from streamtrain.compute.stateful.transform import StatefulSpec
 
 LARGEST = float(np.float32(1e18))  # of a number: the square of a larger one may overflow float32
 DEAD_LETTER, SKIP, KEEP = "dead_letter", "skip", "keep"
@@ -107,7 +107,7 @@ class Kind(Generic[S]):
         """Returns what the engine needs to know about the columns, in the order of their block."""
         return {}
 
-    def held(self, name: str, column: S) -> Held | None:
+    def stateful(self, name: str, column: S) -> StatefulSpec | None:
         """Returns the transform with state that the model applies to cells of column `name`, or None."""
         return None
 

@@ -140,8 +140,8 @@ class Label(Kind[Options]):
         if isinstance(value, str) or (count and (value != int(value) or not 0 <= value < count)):
             near = nearest(str(value), names)
             hint = f"; did you mean {near!r}?" if near else ""
-            wanted = f"a class name or an index below {count}" if count else "a number"
-            raise ValueError(f'expected "dead_letter", "skip" or {wanted}, got {value!r}{hint}')
+            expected = f"a class name or an index below {count}" if count else "a number"
+            raise ValueError(f'expected "dead_letter", "skip" or {expected}, got {value!r}{hint}')
         if losses.label_kind(loss) == "count" and value < 0:
             raise ValueError(f'expected "dead_letter", "skip" or a number not below 0, got {value!r}')
         return float(value)
@@ -205,8 +205,8 @@ def _parse_problem(column: Options, kind: str) -> str | None:
     """Returns what is wrong with the `parse` of a label of classes, or None."""
     if column.parse == BOOL:
         fits = set(column.names) == {"true", "false"} or (kind == "binary" and not column.names)
-        wanted = 'classes = ["false", "true"], or none of a label of 0 and 1'
-        return None if fits else f'parse: expected {wanted}, for "{BOOL}"'
+        names_text = 'classes = ["false", "true"], or none of a label of 0 and 1'
+        return None if fits else f'parse: expected {names_text}, for "{BOOL}"'
     if column.parse == NUMBER or is_connect(column.parse):
         wrong = next((name for name in column.names if not _is_whole(name) or str(int(name)) != name), None)
         expected = f'parse: expected whole numbers as classes for "{column.parse}"'

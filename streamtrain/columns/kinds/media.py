@@ -68,13 +68,13 @@ class MediaKind(Kind[M]):
 
     def native_options(self, column: M, loss: str) -> dict[str, Any]:
         dtype = DTYPES[self.dtype]
-        told: dict[str, Any] = {
+        options: dict[str, Any] = {
             "form": f"{self.part} {self.form(column)}",
             "bytes": self.width(column) * np.dtype(dtype).itemsize,
             "most_bytes": column.max_decoded_bytes,
             "decoder": partial(media.decode, self.decoder(column), dtype),
         }
-        return told | ({"stand_in": list(self.stand_in_row(column).tobytes())} if column.has_stand_in else {})
+        return options | ({"stand_in": list(self.stand_in_row(column).tobytes())} if column.has_stand_in else {})
 
     def meaning(self, name: str, column: M, loss: str, cell: Cell | bytes) -> Any:
         if isinstance(cell, str):

@@ -77,11 +77,11 @@ class Text(Kind[Options]):
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         least, longest = column.sizes
-        told: dict[str, Any] = {"words": column.by == "word", "least": least, "longest": longest}
-        told |= {"ranges": list(word_ranges())} if column.by == "word" else {}
-        told |= {"lower_case": True, "pairs": list(capitals())} if column.lower_case else {}
+        text_options: dict[str, Any] = {"words": column.by == "word", "least": least, "longest": longest}
+        text_options |= {"ranges": list(word_ranges())} if column.by == "word" else {}
+        text_options |= {"lower_case": True, "pairs": list(capitals())} if column.lower_case else {}
         hashing = {"buckets": column.buckets, "hash_bits": column.hash_bits}
-        return {**hashing, **told, "most": column.most_entries, "cut": column.cut}
+        return {**hashing, **text_options, "most": column.most_entries, "cut": column.cut}
 
     def stand_in(self, column: Options, loss: str) -> str:
         return str(column.missing)

@@ -72,8 +72,8 @@ class Time(Kind[Options]):
         return number_problem(column.missing, _LARGEST)
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
-        told: dict[str, Any] = {"unit": UNITS[column.counts], "parse": column.parse or ""}
-        return told if column.zone is None else {**told, "zone": offsets(column.zone)}
+        options: dict[str, Any] = {"unit": UNITS[column.counts], "parse": column.parse or ""}
+        return options if column.zone is None else {**options, "zone": offsets(column.zone)}
 
     def stand_in(self, column: Options, loss: str) -> float:
         numerator, divisor = UNITS[column.counts]
@@ -88,10 +88,10 @@ class Time(Kind[Options]):
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
         if isinstance(cell, Moment):
-            told = int(cell) * cell.unit[0] // cell.unit[1]
-            if abs(told) >= 2**62:
+            scaled_ms = int(cell) * cell.unit[0] // cell.unit[1]
+            if abs(scaled_ms) >= 2**62:
                 raise Wrong
-            return told
+            return scaled_ms
         numerator, divisor = UNITS[column.counts]
         if isinstance(cell, str) and column.parse is not None:
             return moment(column.parse, column.zone, cell)

@@ -30,14 +30,14 @@ def format_problem(format: str) -> str | None:
     """Returns what is wrong with a time format, or None."""
     if format == ISO_8601:
         return None
-    told = [each for each in re.findall("%(.?)", format) if each != "%"]
-    for each in told:
+    directives = [each for each in re.findall("%(.?)", format) if each != "%"]
+    for each in directives:
         if each not in _READ:
             return f"expected directives among {' '.join(f'%{known}' for known in _READ)}, got %{each}"
-    fields = re.findall(r"\?P<(\w+)>", "".join(_READ[each] for each in told))
+    fields = re.findall(r"\?P<(\w+)>", "".join(_READ[each] for each in directives))
     if len(set(fields)) < len(fields):
         return f'expected each part of a time once, got "{format}"'
-    return None if told else f'expected "{ISO_8601}" or a format such as "%Y-%m-%d %H:%M", got "{format}"'
+    return None if directives else f'expected "{ISO_8601}" or a format such as "%Y-%m-%d %H:%M", got "{format}"'
 
 
 def moment(format: str, zone_name: str | None, text: str) -> int:
@@ -46,20 +46,20 @@ def moment(format: str, zone_name: str | None, text: str) -> int:
     found = pattern.fullmatch(text)
     if found is None:
         raise Wrong
-    told = {name: value for name, value in found.groupdict().items() if value is not None}
-    number = {name: int(value) for name, value in told.items() if value.isdigit()}
+    parts = {name: value for name, value in found.groupdict().items() if value is not None}
+    number = {name: int(value) for name, value in parts.items() if value.isdigit()}
     hour, second = number.get("hour", 0), number.get("second", 0)
     if "half_hour" in number:
-        hour = number["half_hour"] % 12 + 12 * (told.get("half", "am").lower() == "pm")
+        hour = number["half_hour"] % 12 + 12 * (parts.get("half", "am").lower() == "pm")
         if not 1 <= number["half_hour"] <= 12:
             raise Wrong
-    elif "half" in told:
-        hour = hour % 12 + 12 * (told["half"].lower() == "pm")
+    elif "half" in parts:
+        hour = hour % 12 + 12 * (parts["half"].lower() == "pm")
     short = number.get("short_year", 70)
     year = number.get("year", short + (2000 if short < 69 else 1900))
     month = number.get("month", 1)
-    if "name" in told:
-        month = 1 + next(i for i, name in enumerate(_MONTHS) if name.startswith(told["name"].lower()))
+    if "name" in parts:
+        month = 1 + next(i for i, name in enumerate(_MONTHS) if name.startswith(parts["name"].lower()))
     try:
         day = datetime(year, month, number.get("day", 1))
         if "day_of_year" in number:
@@ -67,13 +67,13 @@ def moment(format: str, zone_name: str | None, text: str) -> int:
             if day.year != year:
                 raise Wrong
         local = day.replace(hour=hour, minute=number.get("minute", 0), second=min(second, 59))
-        zone = _offset(told["offset"]) if "offset" in told else ZoneInfo(zone_name) if zone_name else None
+        zone = _offset(parts["offset"]) if "offset" in parts else ZoneInfo(zone_name) if zone_name else None
     except (ValueError, OverflowError):
         raise Wrong from None
     if zone is None or second > 60:
         raise Wrong
     seconds = (local.replace(tzinfo=zone) - _EPOCH) // timedelta(seconds=1) + (second == 60)
-    return seconds * 1000 + int(told.get("fraction", "0")[:3].ljust(3, "0"))
+    return seconds * 1000 + int(parts.get("fraction", "0")[:3].ljust(3, "0"))
 
 
 def _pattern(format: str) -> re.Pattern[str]:

@@ -36,8 +36,8 @@ class Vector(StandardizedKind[Options]):
         return [Block(self.block, "f32", sum(_size(column) for _, column in columns))] if columns else []
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
-        told = [{"size": column.size, "standardize": column.standardized()} for _, column in columns]
-        return {"vectors": told} if told else {}
+        vectors = [{"size": column.size, "standardize": column.standardized()} for _, column in columns]
+        return {"vectors": vectors} if vectors else {}
 
     def cells(self, column: Options) -> CellForm:
         return "list"

@@ -49,9 +49,9 @@ def taken_apart(table: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str
         found = [name for name in found if not any(name in options(other) for other in found if other != name)]
     if len(found) != 1:
         near = "" if found else next(filter(None, (nearest(name, known()) for name in table)), "")
-        told = f"; did you mean {near!r}?" if near else ""
+        hint = f"; did you mean {near!r}?" if near else ""
         got = ", ".join(found or table) or "none"
-        raise ValueError(f"expected one transform, among {', '.join(known())}, got {got}{told}")
+        raise ValueError(f"expected one transform, among {', '.join(known())}, got {got}{hint}")
     own = options(found[0])
     given = {name: value for name, value in table.items() if name in own}
     wrong = list(problems(given, own, f"setting of {found[0]}"))

@@ -92,20 +92,20 @@ class Time(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         zone = use.given["zone"]
-        told: dict[str, Any] = {"parts": list(use.given["parts"]), "cyclic": use.given["cyclic"]}
-        return told if zone is None else {**told, "zone": instants(zone)}
+        options: dict[str, Any] = {"parts": list(use.given["parts"]), "cyclic": use.given["cyclic"]}
+        return options if zone is None else {**options, "zone": instants(zone)}
 
     def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
         parts = use.given["parts"]
         if cells[0] is None:
             return [None] * (len(parts) * (2 if use.given["cyclic"] else 1))
-        told = told_by(int(cells[0]), use.given["zone"])
+        numbers = split_time(int(cells[0]), use.given["zone"])
         if not use.given["cyclic"]:
-            return [float(told[part]) for part in parts]
-        return [side for part in parts for side in turn(told[part] - PARTS[part].first, PARTS[part].size)]
+            return [float(numbers[part]) for part in parts]
+        return [side for part in parts for side in turn(numbers[part] - PARTS[part].first, PARTS[part].size)]
 
 
-def told_by(ms: int, zone: str | None) -> dict[str, int]:
+def split_time(ms: int, zone: str | None) -> dict[str, int]:
     """The parts of a moment."""
     seconds = ms // 1000
     seconds += 0 if zone is None else shift_s(zone, seconds)

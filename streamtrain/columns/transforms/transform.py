@@ -64,8 +64,8 @@ class Transform:
         """Yields what is wrong with a use of the transform. A problem begins with its setting's name if it has one."""
         for source in use.sources:
             if source.holds not in self.takes:
-                wanted = " or ".join(sorted(self.takes))
-                yield f"expected columns that hold a {wanted}, got {source.name}, which holds a {source.holds}"
+                expected = " or ".join(sorted(self.takes))
+                yield f"expected columns that hold a {expected}, got {source.name}, which holds a {source.holds}"
 
     def results(self, use: Use) -> list[Result]:
         """The columns it makes."""

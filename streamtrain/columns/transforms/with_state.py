@@ -11,8 +11,8 @@ from typing import Any
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
 from streamtrain.compute import stateful
-from streamtrain.compute.held import VOCABULARY, held_of
-from streamtrain.compute.stateful.transform import Held, Reads, Stateful
+from streamtrain.compute.held import VOCABULARY, stateful_spec
+from streamtrain.compute.stateful.transform import Reads, Stateful, StatefulSpec
 
 DEFAULT_BUCKETS = 4096
 _TAKES = {"float": {NUMBER}, "bucket": {TEXT, HASH, NUMBER}, "time": {TIME}, "hash": {TEXT, HASH, NUMBER}}
@@ -30,16 +30,16 @@ class WithState(Transform):
     def problems(self, use: Use) -> Iterator[str]:
         for reads, index in self.entry.feeds(use.given):
             if index >= 0 and use.sources[index].holds not in _TAKES[reads]:
-                source, wanted = use.sources[index], " or ".join(sorted(_TAKES[reads]))
-                yield f"expected columns that hold a {wanted}, got {source.name}, which holds a {source.holds}"
+                source, expected = use.sources[index], " or ".join(sorted(_TAKES[reads]))
+                yield f"expected columns that hold a {expected}, got {source.name}, which holds a {source.holds}"
 
-    def held(self, transform: str, use: Use, rest: Mapping[str, Any]) -> Held:
+    def stateful(self, transform: str, use: Use, rest: Mapping[str, Any]) -> StatefulSpec:
         """It, of its own settings and those of the column that it makes, in which nothing is wrong."""
         buckets = rest.get("buckets", DEFAULT_BUCKETS) if self._is_of_category(use) else 0
-        without = held_of(use.name, transform, buckets, 0, dict(use.given))
+        without = stateful_spec(use.name, transform, buckets, 0, dict(use.given))
         if not self.entry.indexes(without):
             return without
-        return held_of(use.name, transform, buckets, rest.get("embed", DEFAULT_EMBED), dict(use.given))
+        return stateful_spec(use.name, transform, buckets, rest.get("embed", DEFAULT_EMBED), dict(use.given))
 
     def _is_of_category(self, use: Use) -> bool:
         return self._first(use) == "bucket"
@@ -56,14 +56,14 @@ class WithState(Transform):
             return {"buckets": DEFAULT_BUCKETS, **settings, "kind": "category"}
         if reads == "hash":
             own = stateful.options(VOCABULARY)
-            told = {name: value for name, value in use.given.items() if name in own and name != VOCABULARY}
-            return {**settings, "kind": "category", VOCABULARY: told}
+            vocabulary = {name: value for name, value in use.given.items() if name in own and name != VOCABULARY}
+            return {**settings, "kind": "category", VOCABULARY: vocabulary}
         return {**settings, "kind": "number"}
 
-    def misplaced(self, held: Held, use: Use, rest: Mapping[str, Any]) -> Iterator[str]:
+    def misplaced(self, stateful_transform: StatefulSpec, use: Use, rest: Mapping[str, Any]) -> Iterator[str]:
         """Which settings are of another transform's columns."""
         allowed = ["missing", *_OF_CATEGORIES.get(self._first(use), ())]
-        allowed += ["embed"] if held.embed else []
+        allowed += ["embed"] if stateful_transform.embed else []
         for name, value in rest.items():
             if name not in allowed:
                 yield f"{name}: expected none but {', '.join(allowed)} beside its own settings, got {value!r}"

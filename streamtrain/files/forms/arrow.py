@@ -11,7 +11,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.files.arrow import arrow_batch, arrow_schema, batch_blocks, batch_rows, pyarrow_for
 from streamtrain.files.blocks import Size
 from streamtrain.files.source import Source
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "Arrow IPC, a file or a stream (extra data)"
 SUFFIXES = (".arrow", ".arrows", ".feather")
@@ -23,8 +23,8 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
     return batch_rows(source.name, _batches(source))
 
 
-def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
-    yield from batch_blocks(source.name, _batches(source), wanted, size)
+def blocks(source: Source, selection: ColumnSelection, size: Size) -> Iterator[FileRows]:
+    yield from batch_blocks(source.name, _batches(source), selection, size)
 
 
 def count(source: Source) -> int:

@@ -83,7 +83,7 @@ class _Reader:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._held = b""
+        self._buffer = b""
         self._sync = b""
 
     def broken(self, got: str) -> UserMistake:
@@ -93,19 +93,19 @@ class _Reader:
         """The schema of an array of rows, as formats/avro.py takes it, and the codec."""
         if (magic := self._take(len(_MAGIC))) != _MAGIC:
             raise self.broken(f"one that begins with {magic!r}")
-        told: dict[bytes, bytes] = {}
+        metadata: dict[bytes, bytes] = {}
         while count := self._number():
             if count < 0:
                 self._number()  # bytes of the block
             for _ in range(abs(count)):
                 key = self._take(self._number())
-                told[key] = self._take(self._number())
+                metadata[key] = self._take(self._number())
         self._sync = self._take(_SYNC_BYTES)
-        codec = told.get(b"avro.codec", b"null").decode(errors="replace")
+        codec = metadata.get(b"avro.codec", b"null").decode(errors="replace")
         if codec not in _CODECS:
             raise self.broken(f"the codec {codec!r}; write it with one of {', '.join(_CODECS)}")
         # a time without a zone is UTC's, as in other files
-        text = told.get(b"avro.schema", b"").decode(errors="replace").replace('"local-timestamp-', '"timestamp-')
+        text = metadata.get(b"avro.schema", b"").decode(errors="replace").replace('"local-timestamp-', '"timestamp-')
         try:
             return canonical(f'{{"type": "array", "items": {text}}}'), codec
         except ValueError as error:
@@ -137,10 +137,10 @@ class _Reader:
             raise too_long(self._source.name)
         if size < 0 or not self._fill(size):
             raise self.broken("one that is cut or broken")
-        found, self._held = self._held[:size], self._held[size:]
+        found, self._buffer = self._buffer[:size], self._buffer[size:]
         return found
 
     def _fill(self, size: int) -> bool:
-        while len(self._held) < size and (piece := self._source.read()):
-            self._held += piece
-        return len(self._held) >= size
+        while len(self._buffer) < size and (piece := self._source.read()):
+            self._buffer += piece
+        return len(self._buffer) >= size

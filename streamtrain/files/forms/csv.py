@@ -18,7 +18,7 @@ from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
 from streamtrain.files.source import CONVERT, Source, is_too_long, report, too_long
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "CSV with names in the first line"
 SUFFIXES = (".csv", ".tsv")
@@ -54,21 +54,21 @@ def rows(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
         yield from _rows(block, names, source)
 
 
-def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
+def blocks(source: Source, selection: ColumnSelection, size: Size) -> Iterator[FileRows]:
     """Lines as they are, which native code reads."""
-    if wanted.by_rows:
-        yield from in_blocks(source.name, rows(source), wanted, size)
+    if selection.by_rows:
+        yield from in_blocks(source.name, rows(source), selection, size)
         return
     for block, names in _texts(source, size):
         if not block.first:
-            wanted.check(names, source.name)
+            selection.check(names, source.name)
         assert isinstance(block.rows, CsvText)
-        if wanted.times.intersection(names) and _ZONES.search(block.rows.text):
+        if selection.times.intersection(names) and _ZONES.search(block.rows.text):
             lines, read = zip(*_rows(block, names, source), strict=True)
-            found = [row if isinstance(row, Unreadable) else wanted.row(row) for row in read]
+            found = [row if isinstance(row, Unreadable) else selection.row(row) for row in read]
             yield FileRows(found, source.name, block.first, lines)
         else:
-            yield block._replace(rows=block.rows._replace(order=tuple(wanted.order(names))))
+            yield block._replace(rows=block.rows._replace(order=tuple(selection.order(names))))
 
 
 def count(source: Source) -> int:
@@ -108,44 +108,44 @@ def _has_spaces(delimiter: str, head: str) -> bool:
     return bool(rows) and all(cell.startswith(" ") for row in rows for cell in row[1:])
 
 
-def _declared(source: Source, held: bytes) -> tuple[_Dialect, bytes, int]:
+def _declared(source: Source, buffer: bytes) -> tuple[_Dialect, bytes, int]:
     """Returns the dialect, the text behind the declaration of it, and the number of the line that begins there."""
-    head = held[:_BLOCK_BYTES]
+    head = buffer[:_BLOCK_BYTES]
     lines = head.decode(errors="replace")
-    if len(head) == len(held) and "\n" in lines:
+    if len(head) == len(buffer) and "\n" in lines:
         lines = lines[: lines.rindex("\n") + 1]
     is_declared = lines[: len(_DECLARED)].lower() == _DECLARED and len(lines) > len(_DECLARED)
     found = lines[len(_DECLARED)] if is_declared else _delimiter(lines)
     if is_declared:
-        lines, held = lines.partition("\n")[2], held.partition(b"\n")[2]
+        lines, buffer = lines.partition("\n")[2], buffer.partition(b"\n")[2]
     elif found != _DELIMITERS[0]:
         report(f"{source.name}: cells are separated by {found!r}")
     skip_space = found != " " and _has_spaces(found, lines)
     if skip_space:
         report(f"{source.name}: a space stands behind each {found!r}; spaces before a cell are not read")
-    return _Dialect(found, skip_space), held, 1 + is_declared
+    return _Dialect(found, skip_space), buffer, 1 + is_declared
 
 
 def _texts(source: Source, size: Size) -> Iterator[tuple[FileRows, list[str]]]:
     """Whole lines, at most so many, and the names of their cells."""
     names: list[str] = []
-    held, at_end, first, line = source.begin() and source.read(), False, 0, 1
-    dialect, held, line = _declared(source, held)
-    while held or not at_end:
+    buffer, at_end, first, line = source.begin() and source.read(), False, 0, 1
+    dialect, buffer, line = _declared(source, buffer)
+    while buffer or not at_end:
         most = size.rows if names else 1
-        count, end = dialect.lines(held, most, at_end)
-        enough = count == most or (count >= size.multiple and len(held) >= _BLOCK_BYTES)
+        count, end = dialect.lines(buffer, most, at_end)
+        enough = count == most or (count >= size.multiple and len(buffer) >= _BLOCK_BYTES)
         if not at_end and not enough and not (source.is_live and count >= size.multiple):
-            if is_too_long(len(held)):
+            if is_too_long(len(buffer)):
                 raise too_long(f"{source.name}:{line}")
             piece = source.read()
-            at_end, held = not piece, held + piece
+            at_end, buffer = not piece, buffer + piece
             continue
         if not count:
             return
         if names and not at_end and count < most and count % size.multiple:
-            count, end = dialect.lines(held, count - count % size.multiple, False)
-        text, held = held[:end], held[end:]
+            count, end = dialect.lines(buffer, count - count % size.multiple, False)
+        text, buffer = buffer[:end], buffer[end:]
         if names:
             yield FileRows(CsvText(text, count, (), dialect.delimiter, _QUOTE, dialect.skip_space), source.name, first,
                            (line,)), names  # fmt: skip

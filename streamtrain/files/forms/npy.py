@@ -13,7 +13,7 @@ from streamtrain.columns.row_plan import Lists, Part, Rows
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size
 from streamtrain.files.source import Source
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "NumPy's .npy, an array of rows with named columns"
 SUFFIXES = (".npy",)
@@ -31,18 +31,18 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
             yield number, dict(zip(part.dtype.names, row, strict=True))
 
 
-def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
+def blocks(source: Source, selection: ColumnSelection, size: Size) -> Iterator[FileRows]:
     first = 0
     for part in _batches(source):
         if not first:
-            wanted.check(list(part.dtype.names), source.name)
+            selection.check(list(part.dtype.names), source.name)
         for start in range(0, len(part), max(size.rows, 1)):
             count = min(size.rows, len(part) - start)
             if not count:
                 return
             span = slice(start, start + count)  # fields lie between one another, where nothing aligns them
-            chosen = {n: np.ascontiguousarray(part[n][span]) for n in part.dtype.names if n in wanted.columns}
-            cells = {name: column(name, each, name in wanted.lists) for name, each in chosen.items()}
+            chosen = {n: np.ascontiguousarray(part[n][span]) for n in part.dtype.names if n in selection.columns}
+            cells = {name: column(name, each, name in selection.lists) for name, each in chosen.items()}
             yield FileRows(Columns(cells, count), source.name, first)
             first += count
             size.passed(count)
@@ -64,9 +64,9 @@ def _batches(source: Source) -> Iterator[Any]:
         raise UserMistake(f"{source.name}: expected an array of rows with named columns, got {dtype} {shape}")
     left = shape[0]
     while left:
-        wanted = min(left, _BATCH_ROWS) * dtype.itemsize
-        piece = source.file.read(wanted)
-        if len(piece) != wanted:
+        size = min(left, _BATCH_ROWS) * dtype.itemsize
+        piece = source.file.read(size)
+        if len(piece) != size:
             raise UserMistake(f"{source.name}: expected {shape[0]:,} rows, got {shape[0] - left:,} before its end")
         yield np.frombuffer(piece, dtype)
         left -= len(piece) // dtype.itemsize
@@ -98,7 +98,7 @@ class Writer:
     def close(self) -> None: ...
 
     def _header(self) -> bytes:
-        told = f"{{'descr': {npy.dtype_to_descr(self._dtype)!r}, 'fortran_order': False, 'shape': ({self._rows},), }}"
-        room = len(told) - len(str(self._rows)) + _ROW_DIGITS + 1 + 12
-        text = told.ljust(-(-room // _HEADER_BYTES) * _HEADER_BYTES - 12 - 1) + "\n"
+        header = f"{{'descr': {npy.dtype_to_descr(self._dtype)!r}, 'fortran_order': False, 'shape': ({self._rows},), }}"
+        room = len(header) - len(str(self._rows)) + _ROW_DIGITS + 1 + 12
+        text = header.ljust(-(-room // _HEADER_BYTES) * _HEADER_BYTES - 12 - 1) + "\n"
         return npy.magic(2, 0) + len(text).to_bytes(4, "little") + text.encode("latin-1")

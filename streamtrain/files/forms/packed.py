@@ -14,7 +14,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
 from streamtrain.files.source import Source, is_too_long, too_long
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "packed records one behind the other"
 SUFFIXES = (".packed",)
@@ -29,16 +29,18 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
             yield number, {name: cells[row] for name, cells in columns.named.items()}
 
 
-def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
-    if wanted.by_rows:
-        for block in in_blocks(source.name, rows(source), wanted, size):
+def blocks(source: Source, selection: ColumnSelection, size: Size) -> Iterator[FileRows]:
+    if selection.by_rows:
+        for block in in_blocks(source.name, rows(source), selection, size):
             yield block._replace(lines=())
         return
     first = 0
     for columns in _columns(source):
         if not first:
-            wanted.check(list(columns.named), source.name)
-        columns = Columns({name: each for name, each in columns.named.items() if name in wanted.columns}, columns.rows)
+            selection.check(list(columns.named), source.name)
+        columns = Columns(
+            {name: each for name, each in columns.named.items() if name in selection.columns}, columns.rows
+        )
         for start in range(0, columns.rows, max(size.rows, 1)):
             count = min(size.rows, columns.rows - start)
             if not count:
@@ -50,21 +52,21 @@ def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
 
 def _columns(source: Source) -> Iterator[Columns]:
     """The records' columns, as lists."""
-    held, number = b"", 0
+    buffer, number = b"", 0
     while True:
-        size = packed.record_bytes(held)
-        if size is None or size > len(held):
-            if is_too_long(size or len(held)):
+        size = packed.record_bytes(buffer)
+        if size is None or size > len(buffer):
+            if is_too_long(size or len(buffer)):
                 raise too_long(f"{source.name}: record {number}")
             piece = source.read()
             if piece:
-                held += piece
+                buffer += piece
                 continue
-            if not held:
+            if not buffer:
                 return
-            got = f"{len(held):,} bytes"
+            got = f"{len(buffer):,} bytes"
             raise UserMistake(f"{source.name}: record {number}: expected a whole packed record, got {got}")
-        record, held = held[:size], held[size:]
+        record, buffer = buffer[:size], buffer[size:]
         yield _read(packed.parse(record), f"{source.name}: record {number}")
         number += 1
 

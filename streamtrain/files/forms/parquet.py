@@ -11,7 +11,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.files.arrow import BATCH_ROWS, arrow_batch, arrow_schema, batch_blocks, batch_rows, pyarrow_for
 from streamtrain.files.blocks import Size
 from streamtrain.files.source import Source
-from streamtrain.files.wanted import Row, Wanted
+from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "Parquet (extra data)"
 SUFFIXES = (".parquet",)
@@ -23,8 +23,8 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
     return batch_rows(source.name, _batches(source))
 
 
-def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
-    yield from batch_blocks(source.name, _batches(source, wanted.heads), wanted, size)
+def blocks(source: Source, selection: ColumnSelection, size: Size) -> Iterator[FileRows]:
+    yield from batch_blocks(source.name, _batches(source, selection.heads), selection, size)
 
 
 def count(source: Source) -> int:
@@ -56,11 +56,11 @@ class Writer:
         self._pyarrow = pyarrow_for(path, "Parquet")
         self._schema = arrow_schema(self._pyarrow, parts)
         self._writer = self._pyarrow.parquet.ParquetWriter(file, self._schema)
-        self._held: list[Any] = []
+        self._pending: list[Any] = []
 
     def add(self, batch: Rows) -> None:
-        self._held.append(arrow_batch(self._pyarrow, self._schema, batch.kept()))
-        if len(self._held) >= _GROUP_BATCHES:
+        self._pending.append(arrow_batch(self._pyarrow, self._schema, batch.kept()))
+        if len(self._pending) >= _GROUP_BATCHES:
             self._write()
 
     def finish(self) -> None:
@@ -70,5 +70,5 @@ class Writer:
         self._writer.close()
 
     def _write(self) -> None:
-        self._writer.write_table(self._pyarrow.Table.from_batches(self._held, self._schema))
-        self._held = []
+        self._writer.write_table(self._pyarrow.Table.from_batches(self._pending, self._schema))
+        self._pending = []

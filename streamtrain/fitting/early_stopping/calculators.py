@@ -35,14 +35,14 @@ class Progressive:
         return summary(window)
 
 
-class HeldOut:
+class Validation:
     """Over rows that are never trained. They are decoded once, and held as slots.
 
     UserMistake, naming it, for a row that cannot be used, and where there is none.
     """
 
     def __init__(self, job: Job, source: Any) -> None:
-        self._held = hold(job, source, "held_out")
+        self._rows = hold(job, source, "held_out")
 
     def figures(self, moment: Moment) -> Figures:
-        return self._held.judge(moment.model().scorer.served.judged(self._held.layout))
+        return self._rows.judge(moment.model().scorer.served.evaluator(self._rows.layout))

@@ -10,10 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from streamtrain.compute.early_stopping import Conditions, judged_by
+from streamtrain.compute.early_stopping import Conditions, choose_score
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
-from streamtrain.fitting.early_stopping.calculators import Calculator, HeldOut, Progressive
+from streamtrain.fitting.early_stopping.calculators import Calculator, Progressive, Validation
 from streamtrain.fitting.early_stopping.evaluation import Condition
 from streamtrain.fitting.early_stopping.savers import InFolder, InMemory, Saver
 from streamtrain.fitting.fitted import Fitted
@@ -105,13 +105,13 @@ class EarlyStopping:
             return None, score, self.minimise is not False
         figures = Model(job.model_spec(), job.network).figures
         try:
-            score, minimise = judged_by(figures, score, self.minimise)
+            score, minimise = choose_score(figures, score, self.minimise)
         except ValueError as allowed:
             raise UserMistake(
                 f"EarlyStopping: score: expected one of {', '.join(allowed.args)}, or a function of the model, "
                 f"got {score!r}"
             ) from None
-        return Progressive() if self.held_out is None else HeldOut(job, self.held_out), score, minimise
+        return Progressive() if self.held_out is None else Validation(job, self.held_out), score, minimise
 
     def saver(self) -> Saver:
         return InMemory() if self.save_to is None else InFolder(Path(self.save_to))

@@ -26,7 +26,7 @@ from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.files import files_from
-from streamtrain.origins.held_out import held_out
+from streamtrain.origins.held_out import load_validation_set
 from streamtrain.origins.origin import Origin
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.judging import Judging
@@ -87,7 +87,7 @@ def run(config: Config) -> int:
     finally:
         if tracing is not None:
             tracing.close()
-    code, reason = _supervisors_word() if ended is Ended.TOLD_TO_LEAVE else (0, ended.value)
+    code, reason = _supervisors_word() if ended is Ended.LEAVE else (0, ended.value)
     _say_end(topics, transactions, code, reason)
     return code
 
@@ -104,7 +104,7 @@ def _begin(
     """Takes the job, decides where to start, puts parameters and positions in place and sets READY."""
     arena = attach(config.arena)
     ring = _native.CoordinatorEnd(arena)
-    model = Model(job.model_spec(), TorchModule.told_by(config.module) if config.module else None)
+    model = Model(job.model_spec(), TorchModule.from_dict(config.module) if config.module else None)
     layout = model.layout.published(job.train.workers)
     slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
     taken = transactions.open()
@@ -140,10 +140,10 @@ def _judging(
     if early is None:
         return None
     figures = names({each.name: each.shape for each in layout.blocks})
-    held = held_out(job, files_from(config.held_out), config.kafka["consumer"], admin, metrics)
-    if held is None:
+    validation = load_validation_set(job, files_from(config.held_out), config.kafka["consumer"], admin, metrics)
+    if validation is None:
         return Judging(EarlyStop(early, figures), model, layout, config.has_end)
-    return Judging(EarlyStop(early, figures, held.told), model, layout, config.has_end, held.rows)
+    return Judging(EarlyStop(early, figures, validation.description), model, layout, config.has_end, validation.rows)
 
 
 def _say_end(topics: Lease, transactions: Transactions, exit_code: int, reason: str) -> None:

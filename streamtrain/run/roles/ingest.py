@@ -136,7 +136,7 @@ class _Thread:
         """
         config, made = self._config, self._readers.made
         try:
-            count = self._readers.ask(lambda consumer: _asked(config, consumer))
+            count = self._readers.ask(lambda consumer: _partition_count(config, consumer))
         except TooManyOpenFiles:
             raise
         except (KafkaUnreachable, KafkaBroken) as cause:
@@ -153,7 +153,7 @@ class _Thread:
         self._partitions = max(self._partitions, count)
 
 
-def _asked(config: Config, consumer: KafkaConsumer) -> int:
+def _partition_count(config: Config, consumer: KafkaConsumer) -> int:
     """How many partitions there are. Consumes nothing, so that no record is lost.
 
     Raises KafkaFailure where a new run has to look at what is left, else our errors.

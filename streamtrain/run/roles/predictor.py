@@ -81,7 +81,7 @@ class Config:
             delivery=job.predict.delivery,
             snapshot=snapshot,
             until_end=until_end,
-            module=None if job.network is None else job.network.told(),
+            module=None if job.network is None else job.network.to_dict(),
             traces=traces,
         )
 
@@ -197,8 +197,8 @@ class _Feed(Following[_Ready]):
         self._native = native
         self._format = decoded_by(config.format, schemas)
         self._served: Served | None = None  # that predicts
-        self._network = TorchModule.told_by(config.module) if config.module else None
-        self._wanted, self._reminder = "snapshot", Reminder()
+        self._network = TorchModule.from_dict(config.module) if config.module else None
+        self._waiting_for, self._reminder = "snapshot", Reminder()
         self._failure: Exception | None = None
 
     def start(self) -> None:
@@ -228,7 +228,7 @@ class _Feed(Following[_Ready]):
     def _take(self, ready: _Ready) -> None:
         served, scorer = ready
         if served.manifest.untrained and self._config.snapshot is None:
-            self._wanted = "trained snapshot"
+            self._waiting_for = "trained snapshot"
             self._reminder.anew()
             return
         self._native.serve([(NEWEST, scorer)])
@@ -258,4 +258,4 @@ class _Feed(Following[_Ready]):
     def _looked(self) -> None:
         """Says what is waited for while there is none, at once and then again."""
         if self._served is None and self._reminder.due():
-            log.info(f"waiting for the first {self._wanted} of {self._config.job}")
+            log.info(f"waiting for the first {self._waiting_for} of {self._config.job}")

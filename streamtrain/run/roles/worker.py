@@ -39,7 +39,7 @@ def run(config: Config) -> int:
         os.sched_setaffinity(0, config.cores[config.worker])  # its threads have that from it
     _native.select_isa(config.isa)
     arena = attach(config.arena)
-    network = TorchModule.told_by(config.module) if config.module else None
+    network = TorchModule.from_dict(config.module) if config.module else None
     if network is not None:
         in_process_of_its_own()
     model = Model(config.model, network)

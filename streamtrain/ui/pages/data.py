@@ -37,10 +37,10 @@ def build(ui: Any, shown: Shown) -> None:
 
     def refresh() -> None:
         following.watched()
-        if not following.is_told:
+        if not following.is_known:
             columns.set_content(_waiting(following))
             return
-        place = shown.asked.get("letter", "")
+        place = shown.query.get("letter", "")
         if place:
             letter.set_content(_shown(sampling.letter(place), data_tables.letter, f"{place} is looked for …"))
         columns.set_content(_shown(sampling.sample(), data_tables.columns, "Rows at both ends of the topic are read …"))

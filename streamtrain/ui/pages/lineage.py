@@ -28,34 +28,38 @@ def build(ui: Any, shown: Shown) -> None:
     tracing = shown.cluster.beside(following, Tracing)
     choice = ui.html(asking.snapshots(shown, following, ROUTE, _CHOICES), sanitize=False)
     ui.html(_headers_form(shown), sanitize=False)
-    told = ui.html(_told(shown, following, tracing), sanitize=False).props('aria-live="polite"').classes("st-narrow")
+    trace = (
+        ui.html(_render_trace(shown, following, tracing), sanitize=False)
+        .props('aria-live="polite"')
+        .classes("st-narrow")
+    )
     verified = _verify(ui, shown.cluster.beside(following, Verifying))
 
     def refresh() -> None:
         following.watched()
         if not choice.content:
             choice.set_content(asking.snapshots(shown, following, ROUTE, _CHOICES))
-        told.set_content(_told(shown, following, tracing))
+        trace.set_content(_render_trace(shown, following, tracing))
         verified()
 
     ui.timer(REFRESH_S, refresh)
 
 
 def _headers_form(shown: Shown) -> html.Html:
-    given = shown.asked.get("headers", "")
+    given = shown.query.get("headers", "")
     area = html.tag("textarea", given, name="headers", rows=3, placeholder=_PLACEHOLDER)
     label = html.tag("label", html.joined(["Or the headers of a prediction, as they are: ", html.tag("br"), area]))
     return asking.form(shown, ROUTE, [label], {}, "Trace")
 
 
-def _told(shown: Shown, following: Following, tracing: Tracing) -> str:
+def _render_trace(shown: Shown, following: Following, tracing: Tracing) -> str:
     parts = [html.tag("p", each, class_="st-error", role="alert") for each in (following.error,) if each]
-    headers = shown.asked.get("headers", "")
+    headers = shown.query.get("headers", "")
     pasted = named(headers) if headers else None
     if headers and pasted is None:
         text = "Expected a header streamtrain-version with a number among these, found none."
         return html.joined([*parts, html.tag("p", text, class_="st-error", role="alert")])
-    version = pasted.version if pasted is not None else whole(shown.asked.get("snapshot"))
+    version = pasted.version if pasted is not None else whole(shown.query.get("snapshot"))
     if version is None:
         if following.manifest is None:
             is_known = following.ready.is_set() and not parts
@@ -142,6 +146,6 @@ def _report(result: Verified | None) -> str:
 def _check(check: Check) -> tuple[object, ...]:
     unknown = [f"not checkable: {each}" for each in check.not_checkable[:5]]
     lines = [f"{check.promise} ({check.span})", *check.problems[:10], *unknown]
-    told = html.joined(html.tag("div", line) for line in lines)
+    text = html.joined(html.tag("div", line) for line in lines)
     name, style = ("ok", "training") if check.ok else ("FAILED", "failed")
-    return check.name, html.tag("span", name, class_=f"st-state st-{style}"), told
+    return check.name, html.tag("span", name, class_=f"st-state st-{style}"), text

@@ -31,10 +31,10 @@ def build(ui: Any, shown: Shown) -> None:
     following = asking.one_job(ui, shown, TITLE, ROUTE)
     if following is None:
         return
-    version, against = (whole(shown.asked.get(name)) for name in ("snapshot", "against"))
+    version, against = (whole(shown.query.get(name)) for name in ("snapshot", "against"))
     examining = shown.cluster.beside(following, Examining)
-    wanted = [each for each in (version, against) if each is not None]
-    examining.watched(*wanted)
+    versions = [each for each in (version, against) if each is not None]
+    examining.watched(*versions)
     choice = ui.html(asking.snapshots(shown, following, ROUTE, _CHOICES), sanitize=False)
     said = ui.html(_said(following, examining, version), sanitize=False).props('aria-live="polite"')
     network = ui.html(_network(following), sanitize=False)
@@ -45,7 +45,7 @@ def build(ui: Any, shown: Shown) -> None:
 
     def refresh() -> None:
         following.watched()
-        examining.watched(*wanted)
+        examining.watched(*versions)
         if not choice.content:  # else it would be taken from under who is choosing
             choice.set_content(asking.snapshots(shown, following, ROUTE, _CHOICES))
         said.set_content(_said(following, examining, version))
@@ -56,14 +56,14 @@ def build(ui: Any, shown: Shown) -> None:
 
 
 def _script(ui: Any, shown: Shown, following: Following, elements: dict[str, str]) -> None:
-    asked = [(name, value) for name, value in shown.asked.items() if name in ("snapshot", "against", "from")]
+    pairs = [(name, value) for name, value in shown.query.items() if name in ("snapshot", "against", "from")]
     settings = {
-        "prefix": shown.prefix, "path": PATH, "asked": [("job", following.name), *asked], "name": following.name,
+        "prefix": shown.prefix, "path": PATH, "asked": [("job", following.name), *pairs], "name": following.name,
         "elements": elements,
     }  # fmt: skip
-    told = json.dumps(settings).replace("<", "\\u003c")
+    settings_json = json.dumps(settings).replace("<", "\\u003c")
     ui.add_body_html(
-        f'<script type="application/json" id="st-settings">{told}</script>'
+        f'<script type="application/json" id="st-settings">{settings_json}</script>'
         f'<script type="module" src="{shown.prefix}/assets/figures.js"></script>'
     )
 
@@ -74,31 +74,31 @@ def _card(ui: Any, shown: Shown, name: str, chart: model_drawing.OverVersions | 
         if chart is None:
             cards.head(ui, "")  # a block's, which the script tells
         else:
-            asked = [("job", shown.jobs[0]), ("from", shown.asked.get("from", "0")), ("csv", name)]
-            csv = html.link("CSV", f"{shown.prefix}{PATH}", asked, name=f"CSV of {chart.title}")
+            pairs = [("job", shown.jobs[0]), ("from", shown.query.get("from", "0")), ("csv", name)]
+            csv = html.link("CSV", f"{shown.prefix}{PATH}", pairs, name=f"CSV of {chart.title}")
             cards.head(ui, chart.title, chart.help, csv)
         element = ui.echart({"series": []}).classes("st-chart")
     return f"c{element.id}"
 
 
 def _said(following: Following, examining: Examining, version: int | None) -> str:
-    asked = version if version is not None else max((each.version for each in examining.held), default=0)
-    refusal = examining.refusal(asked)
-    wrong = [examining.error or following.error, f"Version {asked} cannot be shown: {refusal}" if refusal else ""]
+    current = version if version is not None else max((each.version for each in examining.entries), default=0)
+    refusal = examining.refusal(current)
+    wrong = [examining.error or following.error, f"Version {current} cannot be shown: {refusal}" if refusal else ""]
     parts = [html.tag("p", each, class_="st-error", role="alert") for each in wrong if each]
-    known, held = examining.snapshots.all, {each.version for each in examining.held}
+    known, versions = examining.snapshots.all, {each.version for each in examining.entries}
     if not known:
         if not parts:
             waits = following.manifest is not None or not following.ready.is_set()
             parts.append(html.tag("p", _READ if waits else html.joined(asking.NO_SNAPSHOT), class_="st-empty"))
         return html.joined(parts)
-    kept = sum(each.version in held for each in known)
-    archived = sum(each.archived for each in examining.held)
+    kept = sum(each.version in versions for each in known)
+    archived = sum(each.archived for each in examining.entries)
     text = f"{len(known)} snapshots are drawn: {kept} that the topic keeps"
     text += f" ({archived} of them archived)" if archived else ""
     text += f", {len(known) - kept} seen since this page's server began to look" if len(known) > kept else ""
     text += f"; {examining.left} more are being read …" if examining.left else "."
-    if version is not None and held and version not in held and examining.snapshots.of(version) is None:
+    if version is not None and versions and version not in versions and examining.snapshots.of(version) is None:
         text = f"The topic has no version {version} any more, or not yet. {text}"
     return html.joined([*parts, html.tag("p", text)])
 
@@ -124,7 +124,7 @@ def _drawn_network(manifest: Manifest) -> str:
 
 
 def _tables(shown: Shown, examining: Examining) -> str:
-    version, against, first = (whole(shown.asked.get(name)) for name in ("snapshot", "against", "from"))
+    version, against, first = (whole(shown.query.get(name)) for name in ("snapshot", "against", "from"))
     found = model_drawing.chosen(examining.snapshots, version)
     if found is None:
         return ""
@@ -137,10 +137,10 @@ def _more(shown: Shown, found: Examined, first: int) -> html.Html:
     count, size = len(found.blocks), model_drawing.BLOCKS
     if count <= size:
         return html.Html("")
-    kept = [(name, shown.asked[name]) for name in ("snapshot", "against") if name in shown.asked]
-    asked, path = [("job", shown.jobs[0]), *kept], f"{shown.prefix}{ROUTE}"
+    kept = [(name, shown.query[name]) for name in ("snapshot", "against") if name in shown.query]
+    pairs, path = [("job", shown.jobs[0]), *kept], f"{shown.prefix}{ROUTE}"
     links = [
-        html.link(f"blocks {at + 1} to {min(at + size, count)}", path, [*asked, ("from", str(at))], current=at == first)
+        html.link(f"blocks {at + 1} to {min(at + size, count)}", path, [*pairs, ("from", str(at))], current=at == first)
         for at in range(0, count, size)
     ]
     return html.tag("nav", html.joined(links), aria_label="blocks", class_="st-more")

@@ -18,7 +18,7 @@ ROUTE = "/overview"
 ORDER = 20
 REFRESH_S = 0.5
 HAPPENED = "happened"  # the chart of marks
-_MOST_TOLD = 20
+_MAX_MARKS = 20
 _WHEN = "%Y-%m-%d %H:%M:%S"
 _TILES = ("state", "snapshot", "learned", "speed", "lag", "loss", "AUC or accuracy", "run")
 
@@ -88,9 +88,9 @@ def _tiles(jobs: list[Following]) -> str:
 def _figures(following: Following) -> list[object]:
     snapshot, run, figures = telling.snapshot(following), telling.run(following), telling.window(following)
     loss = telling.loss(following)
-    told = "none yet" if loss is None else f"{loss[1]:.4f} {charts.shown(loss[0])}"
+    loss_text = "none yet" if loss is None else f"{loss[1]:.4f} {charts.shown(loss[0])}"
     if loss is not None and loss[2] is not None:
-        told += f", constant's {loss[2]:.4f}"
+        loss_text += f", constant's {loss[2]:.4f}"
     second = next((name for name in ("auc", "accuracy", "r2", "mae") if name in figures), None)
     since_s = time.time() - run["started_ms"] / 1000 if run else None
     rate = following.standing.get("rows_per_second")
@@ -101,15 +101,15 @@ def _figures(following: Following) -> list[object]:
         f"{telling.count(snapshot.get('rows_seen'))} rows",
         telling.NONE if rate is None else f"{rate:,.0f} rows/s",
         telling.NONE if following.standing.get("lag") is None else f"{following.standing['lag']:,} records",
-        told,
+        loss_text,
         telling.NONE if second is None else f"{figures[second]:.4f} {charts.shown(second)}",
         f"{run['number']} on {run['host']}, {telling.age(since_s)}" if run else "none yet",
     ]
 
 
 def _happened(ui: Any) -> str:
-    told = f'aria-label="What happened" data-chart="{HAPPENED}" hidden'
-    with ui.element("section").classes("st-card st-wide").props(told):
+    props = f'aria-label="What happened" data-chart="{HAPPENED}" hidden'
+    with ui.element("section").classes("st-card st-wide").props(props):
         cards.head(ui, "What happened")
         element = ui.echart({"series": []}).classes("st-chart st-short")
     return f"c{element.id}"
@@ -123,8 +123,8 @@ def _tables(following: Following) -> str:
         parts.append(html.table(("reason", "rows"), counted, "Dead letters, the newest by reason"))
     if strays := following.standing.get("dead_letters_not_ours"):
         parts.append(html.tag("p", f"On the dead-letters topic: {not_ours(strays)}."))
-    newest = list(reversed(following.marks))[:_MOST_TOLD]
+    newest = list(reversed(following.marks))[:_MAX_MARKS]
     if newest:
-        told = [(time.strftime(_WHEN, time.localtime(mark.at_ms / 1000)), mark.kind, mark.text) for mark in newest]
-        parts.append(html.table(("when", "what", ""), told, "What happened, the newest first"))
+        rows = [(time.strftime(_WHEN, time.localtime(mark.at_ms / 1000)), mark.kind, mark.text) for mark in newest]
+        parts.append(html.table(("when", "what", ""), rows, "What happened, the newest first"))
     return html.joined(parts)

@@ -14,7 +14,7 @@ from streamtrain.ui.following import Following
 from streamtrain.ui.metrics import one
 from streamtrain.ui.scraping import Address
 from streamtrain.ui.shown import Shown
-from streamtrain.ui.system import MB, Told
+from streamtrain.ui.system import MB, Report
 
 HELP = "processor, memory, GPU, ring and transaction time of a job's processes, from their metrics"
 TITLE = "System"
@@ -44,38 +44,38 @@ def build(ui: Any, shown: Shown) -> None:
     if following is None:
         return
     said = ui.html(_said(shown, following), sanitize=False).props('aria-live="polite"')
-    tiles = ui.html(_tiles(following.system.told), sanitize=False)
+    tiles = ui.html(_tiles(following.system.reports), sanitize=False)
     elements = cards.cards(ui, shown, charts.SYSTEM)
-    table = ui.html(_processes(following.system.told), sanitize=False).classes("st-narrow")
+    table = ui.html(_processes(following.system.reports), sanitize=False).classes("st-narrow")
     cards.drawn_by_script(ui, shown, [following.name], elements, page="system")
 
     def refresh() -> None:
         following.watched()
         shown.cluster.scraping.watched()
         said.set_content(_said(shown, following))
-        tiles.set_content(_tiles(following.system.told))
-        table.set_content(_processes(following.system.told))
+        tiles.set_content(_tiles(following.system.reports))
+        table.set_content(_processes(following.system.reports))
 
     ui.timer(REFRESH_S, refresh)
 
 
 def _said(shown: Shown, following: Following) -> str:
     """Returns the notices about missing addresses and about errors."""
-    scraping, told = shown.cluster.scraping, following.system.told
+    scraping, reports = shown.cluster.scraping, following.system.reports
     strangers = scraping.strangers(following.name)
-    parts = [_lost(each, following) for each in told if each.error and each.at_s]
+    parts = [_lost(each, following) for each in reports if each.error and each.at_s]
     parts += [_wrong(f"{each.given.url}: {each.error}") for each in strangers if each.error]
     if not scraping.addresses:
         parts.append(html.tag("p", html.joined(_TO_GIVE), class_="st-empty"))
-    elif not told and not parts:
+    elif not reports and not parts:
         parts.append(html.tag("p", _waiting(strangers, following.name), class_="st-empty"))
     return html.joined(parts)
 
 
-def _lost(told: Told, following: Following) -> html.Html:
-    if told.role == "trainer" and following.state in _OVER:  # then nobody is expected to answer
+def _lost(report: Report, following: Following) -> html.Html:
+    if report.role == "trainer" and following.state in _OVER:  # then nobody is expected to answer
         return html.tag("p", f"The trainer's run has {following.state}; {_BEFORE}.", class_="st-empty")
-    return _wrong(f"{told.url}: {told.error}; {_BEFORE}")
+    return _wrong(f"{report.url}: {report.error}; {_BEFORE}")
 
 
 def _wrong(text: str) -> html.Html:
@@ -85,45 +85,45 @@ def _wrong(text: str) -> html.Html:
 def _waiting(strangers: Sequence[Address], job: str) -> str:
     if not strangers:
         return f"The addresses that are given are of other jobs; give one of {job} too: --metrics {job}=http://HOST:PORT."
-    if not all(each.asked.is_set() for each in strangers):
+    if not all(each.ready.is_set() for each in strangers):
         return "The addresses are being asked …"
-    told = "; ".join(f"{each.given.url} tells of {', '.join(sorted(each.jobs))}" for each in strangers)
-    return f"None of the addresses that are given tells of {job}: {told}."
+    others = "; ".join(f"{each.given.url} tells of {', '.join(sorted(each.jobs))}" for each in strangers)
+    return f"None of the addresses that are given tells of {job}: {others}."
 
 
-def _tiles(told: Sequence[Told]) -> str:
+def _tiles(reports: Sequence[Report]) -> str:
     return html.joined(
         html.tag("dl", html.joined(
             html.tag("div", html.joined([html.tag("dt", name), html.tag("dd", value)]))
             for name, value in zip(_TILES, _figures(each), strict=True) if value
-        ), class_="st-tiles", aria_label=f"{each.role} at {each.url}") for each in told if each.at_s
+        ), class_="st-tiles", aria_label=f"{each.role} at {each.url}") for each in reports if each.at_s
     )  # fmt: skip
 
 
-def _figures(told: Told) -> list[str]:
+def _figures(report: Report) -> list[str]:
     """"" where there is none."""
-    values = told.values
-    where = told.url.removesuffix("/metrics").rpartition("/")[2]
-    since = f"no answer for {telling.age(time.monotonic() - told.lost_s)}" if told.error else ""
+    values = report.values
+    where = report.url.removesuffix("/metrics").rpartition("/")[2]
+    since = f"no answer for {telling.age(time.monotonic() - report.lost_s)}" if report.error else ""
     version, rate = one(values, metrics.VERSION), one(values, metrics.ROWS_PER_S)
     used, slots = one(values, metrics.RING_USED), one(values, metrics.RING)
     sizes = values.get(metrics.PSS_BYTES, {})
     return [
-        f"{told.role} at {where}",
+        f"{report.role} at {where}",
         since or ("yes" if one(values, metrics.READY) else "not yet"),
         "" if version is None else "none yet" if not version else f"{version:,.0f}",
-        f"{sum(told.cores.values()):.2f} cores" if told.cores else "",
+        f"{sum(report.cores.values()):.2f} cores" if report.cores else "",
         f"{sum(sizes.values()) / MB:,.0f} MB" if sizes else "",
         "" if rate is None else f"{rate:,.0f}",
         "" if slots is None else f"{used or 0:,.0f} of {slots:,.0f} slots",
-        "" if told.transaction_s is None else f"{told.transaction_s * 1000:,.0f} ms",
+        "" if report.transaction_s is None else f"{report.transaction_s * 1000:,.0f} ms",
         ", ".join(f"{share:.0%}" for share in values.get(metrics.GPU_USED, {}).values()),
     ]
 
 
-def _processes(told: Sequence[Told]) -> str:
+def _processes(reports: Sequence[Report]) -> str:
     parts = []
-    for each in told:
+    for each in reports:
         of = f"of the {each.role} at {each.url}"
         if each.values.get(metrics.PSS_BYTES):
             parts.append(html.table(_PROCESSES, _rows(each), f"Processes {of}"))
@@ -132,18 +132,18 @@ def _processes(told: Sequence[Told]) -> str:
     return html.joined(parts)
 
 
-def _rows(told: Told) -> list[Sequence[object]]:
-    sizes, spent = told.values[metrics.PSS_BYTES], told.values.get(metrics.CPU_S, {})
+def _rows(report: Report) -> list[Sequence[object]]:
+    sizes, spent = report.values[metrics.PSS_BYTES], report.values.get(metrics.CPU_S, {})
     return [
-        (name, f"{told.cores[name]:.2f}" if name in told.cores else telling.NONE, f"{sizes[name] / MB:,.1f} MB",
+        (name, f"{report.cores[name]:.2f}" if name in report.cores else telling.NONE, f"{sizes[name] / MB:,.1f} MB",
          telling.age(spent.get(name)))
         for name in sorted(sizes)
     ]  # fmt: skip
 
 
-def _devices(told: Told) -> list[Sequence[object]]:
-    used, held = told.values.get(metrics.GPU_USED, {}), told.values.get(metrics.GPU_HELD_BYTES, {})
+def _devices(report: Report) -> list[Sequence[object]]:
+    used, memory = report.values.get(metrics.GPU_USED, {}), report.values.get(metrics.GPU_MEMORY_USED_BYTES, {})
     return [
-        (name, f"{used.get(name, 0):.0%}", f"{held.get(name, 0) / MB:,.0f} MB", f"{size / MB:,.0f} MB")
-        for name, size in sorted(told.values[metrics.GPU_BYTES].items())
+        (name, f"{used.get(name, 0):.0%}", f"{memory.get(name, 0) / MB:,.0f} MB", f"{size / MB:,.0f} MB")
+        for name, size in sorted(report.values[metrics.GPU_BYTES].items())
     ]  # fmt: skip

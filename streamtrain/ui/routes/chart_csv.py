@@ -22,5 +22,5 @@ def answer(cluster: Cluster, request: Any) -> Any:
         return Response(f"expected a job that is there and one of {known}\n", 404, media_type="text/plain")
     following.watched()
     following.detailed.wait(_READ_S)
-    told = {"content-disposition": f'attachment; filename="{job}.{chart}.csv"'}
-    return Response(drawing.as_csv(following, charts.REGISTRY.get(chart)), media_type="text/csv", headers=told)
+    headers = {"content-disposition": f'attachment; filename="{job}.{chart}.csv"'}
+    return Response(drawing.as_csv(following, charts.REGISTRY.get(chart)), media_type="text/csv", headers=headers)

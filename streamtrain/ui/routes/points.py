@@ -18,13 +18,13 @@ def answer(cluster: Cluster, request: Any) -> Any:
     last point drawn. Its `of` selects the page whose charts are returned."""
     from fastapi.responses import JSONResponse
 
-    asked = request.query_params
-    after, x = _after(asked.get("after", "")), asked.get("x", drawing.BY_TIME)
-    jobs = [found for name in asked.getlist("job")[:MOST_TOGETHER] if (found := cluster.of(name)) is not None]
+    query = request.query_params
+    after, x = _after(query.get("after", "")), query.get("x", drawing.BY_TIME)
+    jobs = [found for name in query.getlist("job")[:MOST_TOGETHER] if (found := cluster.of(name)) is not None]
     for following in jobs:
         following.watched()
     several, sources = len(jobs) > 1, charts.OVERVIEW
-    if asked.get("of") == "system":
+    if query.get("of") == "system":
         sources = charts.SYSTEM
         cluster.scraping.watched()
     return JSONResponse({

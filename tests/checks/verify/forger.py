@@ -74,8 +74,8 @@ class Forger:
         self._mend_others()
         return self._made
 
-    def _messages(self, key: str, wanted: Callable[[bytes | None], bool]) -> list[Message]:
-        return [each for each in self._made.partitions[key][0].messages if wanted(each.key) and each.value is not None]
+    def _messages(self, key: str, matches: Callable[[bytes | None], bool]) -> list[Message]:
+        return [each for each in self._made.partitions[key][0].messages if matches(each.key) and each.value is not None]
 
     def _replace(self, key: str, old: Message, value: bytes, message_key: bytes | None = None) -> None:
         messages = self._made.partitions[key][old.partition].messages

@@ -97,7 +97,7 @@ def started() -> GoodJob:
 
 
 @BOTH
-def test_records_made_again_are_a_gap_and_the_old_ones_are_not_asked_for(later) -> None:
+def test_recreated_records_are_a_gap_and_the_old_ones_are_not_required(later) -> None:
     made = started()
     made.written.topic_ids["records"] = "another-topic-id"
     made.written.partitions["records"] = [Partition(), Partition()]
@@ -280,12 +280,12 @@ def test_a_payload_that_is_not_the_models(later: Written, part: str, key: Any, w
         document[part] = {"size": of.size, "digest": of.digest, "chunks": b"".join(of.chunks)}
 
     words = found(Forger(other, manifests={newest["version"]: mended}).forged(), "snapshots")
-    wanted = {
+    expected = {
         "number": f"snapshot {newest['version']}: {name} holds a NaN or infinity",
         "name": f"snapshot {newest['version']}: {name}: expected F.*, got nothing; the model cannot load it",
         "shape": f"snapshot {newest['version']}: {name}: expected F.*, got F.*; the model cannot load it",
     }
-    assert re.search(wanted[what], words)
+    assert re.search(expected[what], words)
 
 
 EARLY = """[train.early_stopping]
@@ -306,8 +306,8 @@ def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None, start
         for publication in range(2):
             made.produce(12 if held_out is None or publication else 2)  # no window closes then
             score = next(scores)
-            judged = {"held_out": {"log_loss": score}} if held_out is not None and publication else {}
-            made.train(score=score, scores=judged, held_out=held_out, passes=publication)
+            validation_scores = {"held_out": {"log_loss": score}} if held_out is not None and publication else {}
+            made.train(score=score, scores=validation_scores, held_out=held_out, passes=publication)
     return made
 
 
@@ -316,9 +316,9 @@ def found_of(written: Written) -> Check | None:
 
 
 BLOCK = ("metrics", "early_stopping")
-HELD_OUT = {"identity": "files:abc", "rows": 700}
+VALIDATION_SET = {"identity": "files:abc", "rows": 700}
 BY_FILES = EARLY + 'held_out = { files = ["held.csv"] }\n'
-CASES = {"windows": (EARLY, None), "rows held out": (BY_FILES, HELD_OUT)}
+CASES = {"windows": (EARLY, None), "rows held out": (BY_FILES, VALIDATION_SET)}
 
 
 @cache
@@ -328,9 +328,9 @@ def of_case(case: str, starts: int = 3) -> Written:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("held", [lambda made: made, compacted], ids=["whole", "later"])
-def test_what_a_trainer_tells_is_right(case: str, held: Any) -> None:
-    written = held(trained(*CASES[case])).written
+@pytest.mark.parametrize("later", [lambda made: made, compacted], ids=["whole", "later"])
+def test_what_a_trainer_tells_is_right(case: str, later: Any) -> None:
+    written = later(trained(*CASES[case])).written
     report = check_topics(written.topics())
     assert report.ok, "\n".join(report.lines())
     check = found_of(written)
@@ -380,7 +380,7 @@ def test_metrics_that_do_not_fit_the_settings_are_found() -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_figures_of_rows_held_out_stand_where_it_was_judged_and_nowhere_else(version: int) -> None:
+def test_validation_figures_are_only_where_the_model_is_scored(version: int) -> None:
     def edit(document: dict[str, Any]) -> None:
         if document["metrics"].pop("held_out", None) is None:
             document["metrics"]["held_out"] = {"log_loss": 0.1}

@@ -37,7 +37,7 @@ from streamtrain.run.lineage import Lineage, fresh_lineage, imported_lineage, re
 from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import control, dead_letters, predictions, rounds
-from streamtrain.topics.chunks import Held, Located
+from streamtrain.topics.chunks import Located, TopicContents
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.manifest import Imported, Position, Run, Slot
@@ -416,10 +416,12 @@ class GoodJob:
             kept = (manifest.positions, manifest.gaps) if positions == "keep" else self.origin.begin()
             self.lineage, self._state = imported_lineage(manifest, of, *kept), imports._state.copy()
         elif newest is None or fresh:
-            held = Held() if newest is None else Held.of(newest)
+            chunks = TopicContents() if newest is None else TopicContents.of(newest)
             if damaged is not None:
-                held = held.above(held.version + 5)._replace(kept=tuple(k for k in held.kept if k.shelf != damaged))
-            self.lineage = fresh_lineage(self.job, self.origin, held)
+                chunks = chunks.above(chunks.version + 5)._replace(
+                    kept=tuple(k for k in chunks.kept if k.shelf != damaged)
+                )
+            self.lineage = fresh_lineage(self.job, self.origin, chunks)
         elif restore is not None:
             self.lineage = restored_lineage(self.origin, newest, self.located[restore], accept_gap)
             self._state = self._states[restore].copy()
@@ -482,11 +484,11 @@ class GoodJob:
         located = self.located[max(self.located)]
         for index in range(count):
             partition = index % 2
-            asked = (("trace", b"%d" % index),)
-            offset = self.written.append("requests", b"[1]", b"r%d" % index, asked, partition)
+            request_headers = (("trace", b"%d" % index),)
+            offset = self.written.append("requests", b"[1]", b"r%d" % index, request_headers, partition)
             body: Any = {"prediction": 0.25}
             headers = [
-                *asked,
+                *request_headers,
                 (predictions.VERSION_HEADER, b"%d" % located.manifest.version),
                 (predictions.DIGEST_HEADER, located.digest.hex().encode()),
                 (predictions.PARTITION_HEADER, b"%d" % partition),

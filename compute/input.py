@@ -13,8 +13,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from streamtrain.compute import held as holding
-from streamtrain.compute import initializers, stateful
+from streamtrain.compute import initializers, stateful, stateful_inputs
 from streamtrain.compute.builder import STATISTICS, Builder, Gradient, Tables, Value
 from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
@@ -109,7 +108,7 @@ class InputShape:
     @property
     def width(self) -> int:
         tables = sum(each.embed for each in self.categories) + sum(each.embed for each in self.bags)
-        return self.numbers + tables + sum(self.fixed) + sum(map(holding.width, self.stateful))
+        return self.numbers + tables + sum(self.fixed) + sum(map(stateful_inputs.width, self.stateful))
 
     @property
     def fixed(self) -> list[int]:
@@ -201,7 +200,7 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
     for picture in shape.pixels:
         builder.call("pixels", rows, picture.size, width, at, builder.slot(picture.block, "u8", picture.size), x)
         at += picture.size
-    for each, column, count, index in holding.build(builder, shape.stateful, label_dtype, x, at):
+    for each, column, count, index in stateful_inputs.build(builder, shape.stateful, label_dtype, x, at):
         if index is not None:
             rows_of = stateful.get(each.transform).rows_of(each)
             table = Category(each.name, count, each.embed, each.init)

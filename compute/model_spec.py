@@ -11,12 +11,12 @@ from streamtrain import _native
 from streamtrain.compute import averagings, initializers, layers, losses, optimizers, schedules, stateful
 from streamtrain.compute.graph import Graph
 from streamtrain.compute.heads import Head, wrong_of
-from streamtrain.compute.held import feeds, settings_problems, stateful_spec
 from streamtrain.compute.input import MAX, POOLS, VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
 from streamtrain.compute.module_spec import ModuleSpec
 from streamtrain.compute.network import given_beside
 from streamtrain.compute.options import Problem
 from streamtrain.compute.stateful.transform import StatefulSpec
+from streamtrain.compute.stateful_inputs import feeds, settings_problems, stateful_spec
 from streamtrain.errors import UserMistake
 
 MAX_WIDTH = _native.MAX_COLUMNS   # of a matrix; a spec from a manifest must not ask for any amount of memory

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute import backends, held, input
+from streamtrain.compute import backends, input, stateful_inputs
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.model import Model
@@ -29,7 +29,7 @@ class Seen:
         self._model, self._layout, self._state = model, slot_layout, state
         shape, builder = model.parsed.input, Builder(PerRow(slot_layout.row_capacity))
         fixed = shape.blocks
-        width = sum(map(len, fixed.values())) + sum(map(held.width, shape.stateful))
+        width = sum(map(len, fixed.values())) + sum(map(stateful_inputs.width, shape.stateful))
         x, at = builder.buffer("seen", builder.rows, max(1, width)), 0
         self.places: dict[Place, int] = {}
         self.made: dict[str, int] = {}
@@ -39,7 +39,7 @@ class Seen:
         numbers = [*builder.calls_of("predict")]
         before = len(numbers)
         self._indexes: dict[str, _native.Plan] = {}
-        for each, column, _, index in held.build(builder, shape.stateful, model.label_dtype, x, at):
+        for each, column, _, index in stateful_inputs.build(builder, shape.stateful, model.label_dtype, x, at):
             calls = builder.calls_of("predict")
             own, before = calls[before:], len(calls)
             if index is None:

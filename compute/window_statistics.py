@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.compute.judged import Evaluator
+from streamtrain.compute.evaluator import Evaluator
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import Array
 from streamtrain.compute.state import block_view

@@ -11,7 +11,7 @@ from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.kinds.kind import SKIP
 from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, beside, condition, making, sources
 from streamtrain.columns.transforms.transform import HASH, TEXT, TIME
-from streamtrain.compute.held import feeds
+from streamtrain.compute.stateful_inputs import feeds
 
 Columns = Sequence[tuple[str, Column]]
 _NOT_READ = {

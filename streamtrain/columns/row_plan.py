@@ -20,9 +20,9 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records, RowRecords
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.columns.schema import Schema
-from streamtrain.compute.held import BLOCKS
 from streamtrain.compute.model import aligned
 from streamtrain.compute.spec import DTYPES
+from streamtrain.compute.stateful_inputs import BLOCKS
 from streamtrain.errors import RecordError, UserMistake
 
 Array = NDArray[Any]

@@ -28,8 +28,8 @@ from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
 from streamtrain.columns.pipeline import Pipeline
 from streamtrain.compute import losses, stateful
-from streamtrain.compute.held import BLOCKS, described
 from streamtrain.compute.losses import LabelKind
+from streamtrain.compute.stateful_inputs import BLOCKS, described
 from streamtrain.errors import UserMistake
 
 

@@ -18,7 +18,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
 from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.enlarged import enlarged
-from streamtrain.compute.judged import Evaluator
+from streamtrain.compute.evaluator import Evaluator
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module import Module
 from streamtrain.compute.pages import LEAST_BYTES, Base, Put

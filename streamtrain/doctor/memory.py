@@ -17,8 +17,8 @@ SHARED_BYTES = 256 << 20
 
 
 def look(kafka: KafkaSettings | None) -> Iterator[Finding]:
-    told = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    total, free = (int(told[name].split()[0]) << 10 for name in ("MemTotal", "MemAvailable"))
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    total, free = (int(lines[name].split()[0]) << 10 for name in ("MemTotal", "MemAvailable"))
     short = free < 1 << 30
     found = f"{_gib(free)} of {_gib(total)} are free"
     yield Finding("memory", found, "warning", "end something") if short else Finding("memory", found)

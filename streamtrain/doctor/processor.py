@@ -22,11 +22,11 @@ def look(kafka: KafkaSettings | None) -> Iterator[Finding]:
     yield Finding("cores", f"{len(cores)} of {os.cpu_count()} may be used{limited}")
     sets = _native.supported_isas()
     widest = sets[-1]
-    told = f"{', '.join(sets)}; {widest} is used"
+    text = f"{', '.join(sets)}; {widest} is used"
     if widest == "v2":
-        yield Finding("instructions", told, "warning", "a processor with AVX2 (v3) is several times as fast")
+        yield Finding("instructions", text, "warning", "a processor with AVX2 (v3) is several times as fast")
     else:
-        yield Finding("instructions", told)
+        yield Finding("instructions", text)
     load, _, _ = os.getloadavg()
     found = f"{load:.1f} over {count} cores"
     yield Finding("load", found) if load <= count else Finding("load", found, "warning", "others keep it busy")

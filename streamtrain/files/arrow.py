@@ -13,7 +13,7 @@ from streamtrain.columns.forms import Column, Columns, FileRows, column
 from streamtrain.columns.row_plan import Cells, Lists, Part, Rows
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
-from streamtrain.files.wanted import ColumnSelection, Row, iso_ms, number_of
+from streamtrain.files.column_selection import ColumnSelection, Row, iso_ms, number_of
 
 T = TypeVar("T")
 BATCH_ROWS = 8_192  # read at once

@@ -7,7 +7,7 @@ from itertools import islice
 
 from streamtrain.columns.forms import FileRows
 from streamtrain.columns.rejected import Unreadable
-from streamtrain.files.wanted import ColumnSelection, Row
+from streamtrain.files.column_selection import ColumnSelection, Row
 
 
 class Size:

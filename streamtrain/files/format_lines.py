@@ -9,8 +9,8 @@ from streamtrain.columns.formats import format_names, is_lines
 from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.line_rows import LineRows
 from streamtrain.columns.rejected import Unreadable
+from streamtrain.files.column_selection import Row
 from streamtrain.files.source import Source
-from streamtrain.files.wanted import Row
 
 _LINES = 1024  # decoded at once
 

@@ -13,9 +13,9 @@ from streamtrain.columns.rows import row_counter
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.reading import read_blocks
 from streamtrain.files.records import BLOCK_ROWS, PACK_ROWS, RECORD_BYTES
-from streamtrain.files.wanted import ColumnSelection
 
 _NO_ROW = (b"\xff", b"", b"\0", b"\xff" * 16)  # in one format or another no record
 

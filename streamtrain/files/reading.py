@@ -9,9 +9,9 @@ from streamtrain.columns.forms import FileRows
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
+from streamtrain.files.column_selection import ColumnSelection, Row
 from streamtrain.files.forms import file_form, form_names, form_of
 from streamtrain.files.source import STANDARD_INPUT, Source, opened
-from streamtrain.files.wanted import ColumnSelection, Row
 
 
 def read_rows(path: str, form: str | None = None) -> Iterator[Row]:

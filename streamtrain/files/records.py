@@ -11,8 +11,8 @@ from streamtrain.columns.forms import FileRows
 from streamtrain.columns.records import Record, Records, RowRecords
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.reading import read_blocks
-from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.build import build_digest
-from streamtrain.columns.held_rows import HeldRows
 from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
+from streamtrain.columns.row_cache import RowCache
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.objective import Objective, check_model
 from streamtrain.compute.quality import Quality
@@ -21,9 +21,9 @@ from streamtrain.compute.spec import Array
 from streamtrain.compute.window_statistics import memory, take_scores, take_statistics
 from streamtrain.errors import UserMistake
 from streamtrain.fitting import minimizers
+from streamtrain.fitting.cached_rows import cache_rows
 from streamtrain.fitting.fit import job_of
 from streamtrain.fitting.fitted import Fitted, fitted_of
-from streamtrain.fitting.held_rows import hold
 from streamtrain.fitting.history import History
 from streamtrain.fitting.memory_publisher import stored_of
 from streamtrain.fitting.minimizers import Minimum, WindowStep
@@ -95,7 +95,7 @@ def fit_window(
     check_model(model)
     minimizers.check(optimizer, settings)  # before rows are read
     rejecting = Rejecting(max_rejected)
-    window = hold(given, _source(rows, files), "fit_window", rejecting)
+    window = cache_rows(given, _source(rows, files), "fit_window", rejecting)
     state = aligned(model.state_bytes)
     state[:] = model.initial_state(given.train.seed)
     before = state.copy()
@@ -123,7 +123,7 @@ def _take_parameters(model: Model, start: Fitted, state: Array) -> None:
 
 
 def _fitted(
-    job: Job, model: Model, window: HeldRows, states: tuple[Array, Array], found: Minimum, rejected: RejectedRows
+    job: Job, model: Model, window: RowCache, states: tuple[Array, Array], found: Minimum, rejected: RejectedRows
 ) -> FittedWindow:
     before, state = states
     blocks = model.views(state)

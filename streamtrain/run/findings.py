@@ -22,8 +22,8 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.choice import origin_of
-from streamtrain.origins.held_out import load_validation_set, named_files
 from streamtrain.origins.moves import is_files
+from streamtrain.origins.validation_set import load_validation_set, named_files
 from streamtrain.run.arena import slot_count, slot_layout
 from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
 from streamtrain.run.lineage import check_fit, resumed_lineage

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from streamtrain.columns.held_rows import HeldRows
+from streamtrain.columns.row_cache import RowCache
 from streamtrain.compute.early_stopping import NAME
-from streamtrain.compute.judged import Evaluator
+from streamtrain.compute.evaluator import Evaluator
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.quality import HELD_OUT
 from streamtrain.compute.snapshot import load, model_payload
@@ -25,7 +25,7 @@ class Judging:
     the states it gets. With a validation set it keeps a state of the model alone."""
 
     def __init__(
-        self, early_stop: EarlyStop, model: Model, layout: Layout, has_end: bool, validation_set: HeldRows | None = None
+        self, early_stop: EarlyStop, model: Model, layout: Layout, has_end: bool, validation_set: RowCache | None = None
     ) -> None:
         self.has_end = has_end
         self._early_stop, self._model, self._layout, self._validation_set = early_stop, model, layout, validation_set
@@ -52,6 +52,6 @@ class Judging:
             metrics[HELD_OUT] = self._figures(self._validation_set, state)
         metrics[NAME] = self._early_stop.after(before, metrics, version, rows, created_ms, passes)
 
-    def _figures(self, validation_set: HeldRows, state: npt.NDArray[Any]) -> dict[str, Any]:
+    def _figures(self, validation_set: RowCache, state: npt.NDArray[Any]) -> dict[str, Any]:
         load(self._model.layout, self._state, model_payload(self._layout, state))
         return validation_set.judge(Evaluator(self._model, validation_set.layout, self._state))

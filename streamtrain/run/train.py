@@ -26,7 +26,7 @@ from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import get_logger
 from streamtrain.origins.choice import origin_of
-from streamtrain.origins.held_out import named_files
+from streamtrain.origins.validation_set import named_files
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.host import Event, Host, HostOptions, RunOver

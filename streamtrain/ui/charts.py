@@ -66,20 +66,20 @@ def shown(figure: str) -> str:
     return {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}.get(figure, figure.replace("_", " "))
 
 
-def quality(names: Iterable[str], wanted: Sequence[str]) -> list[Line]:
+def quality(names: Iterable[str], figures: Sequence[str]) -> list[Line]:
     """The first of the `wanted` figures that is there: by window, in total and of the constant prediction; of several
     heads each."""
     known, found = set(names), []
     of_windows = [name.removeprefix("window.") for name in known if name.startswith("window.")]
     for head in sorted({name.rpartition(".")[0] for name in of_windows}):
         own = f"{head}." if head else ""
-        figure = next((name for name in wanted if f"window.{own}{name}" in known), None)
+        figure = next((name for name in figures if f"window.{own}{name}" in known), None)
         if figure is not None:
-            told, title = f"{head}, " if head else "", shown(figure)
+            prefix, title = f"{head}, " if head else "", shown(figure)
             found += [
-                Line(f"{told}newest window", f"window.{own}{figure}", title=title),
-                Line(f"{told}in total", f"total.{own}{figure}", title=title),
-                Line(f"{told}constant prediction", f"window.{own}constant_{figure}", aside=True, title=title),
+                Line(f"{prefix}newest window", f"window.{own}{figure}", title=title),
+                Line(f"{prefix}in total", f"total.{own}{figure}", title=title),
+                Line(f"{prefix}constant prediction", f"window.{own}constant_{figure}", aside=True, title=title),
             ]
     return [line for line in found if line.figure in known]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 
 from tests.architecture.sources import nodes, places, text
 
@@ -57,6 +58,24 @@ def test_docstrings_open_with_a_verb_or_an_article(python_trees):
         if isinstance(node, kinds) and OPENINGS.match(ast.get_docstring(node) or "")
     ]  # fmt: skip
     assert found == []
+
+
+# the words of settings, JSON keys, native names and the public API stay until they are renamed together
+PARTICIPLES = re.compile(r"(?i)(^|_)(told|held(?!_out)|judged|asked|wanted)(_|$)")
+SEEN_OUTSIDE = {"held", "_held", "judged"}
+
+
+def test_no_identifier_is_a_participle(python_trees):
+    """Names of modules, too; a participle does not say what a value is."""
+    found = {name for name in python_trees if PARTICIPLES.search(Path(name).stem)}
+    kinds = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg"}
+    kinds |= dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name")
+    for name, tree in python_trees.items():
+        for node in ast.walk(tree):
+            word = getattr(node, kinds.get(type(node), ""), None)
+            if word and word not in SEEN_OUTSIDE and PARTICIPLES.search(word):
+                found.add(f"{name}:{node.lineno} {word}")
+    assert found == set()
 
 
 def test_nothing_is_left_for_later(tracked):

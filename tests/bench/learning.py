@@ -21,9 +21,9 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 from slots import RowSlot
 
-from streamtrain.compute.held import BLOCKS
+from streamtrain.compute.stateful_inputs import BLOCKS
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.reading import read_rows
-from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from tests.bench.bed import STREAMTRAIN, trained
 from tests.bench.harness import MOST, Line, Run, Sides, bench, once

@@ -28,8 +28,8 @@ from streamtrain.cli.commands.produce import Sent
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.schema import Schema
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.reading import read_blocks, without_first
-from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from tests.cli.conftest import Run

@@ -17,11 +17,11 @@ from streamtrain.compute import backends, losses, ops
 from streamtrain.compute.backends._device import Device
 from streamtrain.compute.bound import bound
 from streamtrain.compute.builder import TRAINING
-from streamtrain.compute.held import BLOCKS, feeds
 from streamtrain.compute.input import dtype_of
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
+from streamtrain.compute.stateful_inputs import BLOCKS, feeds
 
 BAGS = [   # name, embed, pool, scales: two of them go to the outputs
     ("tags", 3, "mean", ""), ("words", 2, "sum", "words.scales"), ("wide", 0, "sum", "wide.scales"),

@@ -14,7 +14,7 @@ from looped import over
 from streamtrain import _native
 from streamtrain.compute import curves, losses, metrics
 from streamtrain.compute.confusion import by_class, of_the_positive
-from streamtrain.compute.judged import Evaluator
+from streamtrain.compute.evaluator import Evaluator
 from streamtrain.compute.metrics import auc, is_lower_better, numbers, ranked, summary, usual
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS as NAMES

@@ -90,7 +90,7 @@ def test_the_screen_fits_80_by_24(traffic):
 
 
 @pytest.mark.parametrize(("late", "truth"), [(0.0, "was on time"), (1.0, "was late"), (np.nan, "never arrived")])
-def test_the_newest_answer_is_held_against_what_came_true(traffic, late, truth):
+def test_the_newest_answer_is_compared_with_what_came_true(traffic, late, truth):
     traffic.newest = int(np.flatnonzero(np.equal(traffic.flights["late"], late) | (late != late) & np.isnan(
         traffic.flights["late"]))[0]), 0.75  # fmt: skip
     assert f"late with 75%, {truth}" in shown(screen(traffic), 120)
@@ -239,7 +239,7 @@ class Written:
 
 
 @pytest.mark.parametrize(("rate", "rows"), [(0, MAX_BLOCK_ROWS), (1e9, MAX_BLOCK_ROWS), (56_000, 2_800)])
-def test_pace_and_that_each_flight_is_sent_once_and_every_fiftieth_asked_about_before(
+def test_pace_and_that_each_flight_is_sent_once_and_every_fiftieth_is_requested_before(
     flights, job, monkeypatch, rate, rows
 ):
     few = {name: column[:20_000] for name, column in flights.items()}
@@ -250,17 +250,17 @@ def test_pace_and_that_each_flight_is_sent_once_and_every_fiftieth_asked_about_b
     traffic.send()
     records = [block for to, block in blocks if to == "records"]
     damaged = [record for to, record in blocks if to == "damaged"]
-    asked = [(row, at) for at, (to, row) in enumerate(blocks) if to == "requests"]
-    assert traffic.sent == 20_000 and traffic.requests == len(asked) == 400
+    requests = [(row, at) for at, (to, row) in enumerate(blocks) if to == "requests"]
+    assert traffic.sent == 20_000 and traffic.requests == len(requests) == 400
     good = np.delete(np.arange(20_000), list(damaged_rows(20_000)))
     for name in RECORD:
         sent = np.concatenate([block[name] for block in records])
         assert np.array_equal(sent, few[name][good], equal_nan=name in ("late", "dep_delay"))
     assert len(records[0]["late"]) in (rows, rows - 1), "one of them may be damaged"
     assert len(damaged) == len(DAMAGES) and all(map(json_is_not_a_flight, damaged))
-    assert all(list(row) == list(FEATURES) for row, _ in asked), "no label"
+    assert all(list(row) == list(FEATURES) for row, _ in requests), "no label"
     first_record = next(at for at, (to, _) in enumerate(blocks) if to == "records")
-    assert asked[0][1] < first_record
+    assert requests[0][1] < first_record
     if rate == 56_000:
         assert traffic.seconds >= 20_000 / rate
 

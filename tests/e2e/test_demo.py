@@ -114,12 +114,12 @@ def test_on_a_gpu(tmp_path):
 
 def test_what_it_tells_on_the_way(finished):
     folder, lines, _ = finished
-    told = [line["event"] for line in lines if line["event"] != "progress"]
+    printed = [line["event"] for line in lines if line["event"] != "progress"]
     if own_kafka(folder).exists():
-        assert [told.pop(0), told.pop(0)] == ["starting", "kafka"]
-    elif told[0] == "found":  # a job of another test's demo
-        told.pop(0)
-    assert told == ["job", "verifying", "summary"]
+        assert [printed.pop(0), printed.pop(0)] == ["starting", "kafka"]
+    elif printed[0] == "found":  # a job of another test's demo
+        printed.pop(0)
+    assert printed == ["job", "verifying", "summary"]
     assert lines[-1]["job"].startswith("flights")
     trained = [line["rows_trained"] for line in lines if line["event"] == "progress"]
     assert trained == sorted(trained) and trained[-1] > 0

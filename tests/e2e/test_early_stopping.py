@@ -14,7 +14,7 @@ import pytest
 
 from streamtrain.clients.history import run_ends
 from streamtrain.columns.served import Served
-from streamtrain.fitting.held_rows import hold
+from streamtrain.fitting.cached_rows import cache_rows
 from streamtrain.job import Job
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import TopicWish
@@ -137,7 +137,7 @@ def validation_file(folder: Path, count: int = 700) -> Path:
 
 def score_of(job: LiveJob, stored: Stored, path: Path) -> float:
     """Returns the log loss as `fit` computes it of a validation set."""
-    validation = hold(Job.load(job.path), [path], "held")
+    validation = cache_rows(Job.load(job.path), [path], "held")
     served = Served.of(stored.manifest, stored.digest, stored.model)
     return float(validation.judge(served.evaluator(validation.layout))["log_loss"])
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from streamtrain.columns.transforms.with_state import DEFAULT_BUCKETS
 from streamtrain.compute import stateful
-from streamtrain.compute.held import stateful_spec as read
 from streamtrain.compute.options import ColumnName
+from streamtrain.compute.stateful_inputs import stateful_spec as read
 
 Tables = dict[str, dict[str, Any]]
 WORDS = np.array(["AA", "a longer one", "B6", "\u00e9", "none", "7"])

@@ -22,8 +22,8 @@ from streamtrain import Job
 from streamtrain.cli.first_job.columns import Sample, decide
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.reading import read_blocks, read_rows
-from streamtrain.files.wanted import ColumnSelection
 
 PER_S = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 NOW_S, YEAR_10000_S = 1_700_000_000, 253_402_300_800

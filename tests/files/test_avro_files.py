@@ -18,8 +18,8 @@ from streamtrain import Job
 from streamtrain.errors import UserMistake
 from streamtrain.files import source
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.reading import count_rows, read_blocks, read_rows
-from streamtrain.files.wanted import ColumnSelection
 
 NOW = datetime(2024, 7, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 MILLIS, MICROS = "local-timestamp-millis", "timestamp-micros"

@@ -21,15 +21,15 @@ from streamtrain import Job, _native
 from streamtrain.clients.scorer import Scorer
 from streamtrain.columns.row_plan import Lists, RowPlan, Rows
 from streamtrain.columns.served import Served, Shape
-from streamtrain.compute.held import width
 from streamtrain.compute.model import aligned
+from streamtrain.compute.stateful_inputs import width
 from streamtrain.errors import RecordError, UserMistake
 from streamtrain.files import source
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.forms import file_form, form_names, form_of, suffixes
 from streamtrain.files.reading import read_blocks, read_rows
 from streamtrain.files.seen_rows import SeenRows
-from streamtrain.files.wanted import ColumnSelection
 from streamtrain.files.writing import Stopped, write_rows
 
 COLUMNS: dict[str, Any] = {

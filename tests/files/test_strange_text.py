@@ -20,9 +20,9 @@ from streamtrain import Job
 from streamtrain.errors import UserMistake
 from streamtrain.files import source
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection, iso_ms
 from streamtrain.files.reading import count_rows, read_blocks, read_rows
 from streamtrain.files.records import FileRecords
-from streamtrain.files.wanted import ColumnSelection, iso_ms
 
 ROWS = [
     {"größe": f"{at / 7:.3f}", "word": ["a b", 'c "d"', "e;f,g|h\ti", "zwei\nZeilen"][at % 4], "y": str(at % 2)}

@@ -19,7 +19,7 @@ from streamtrain.compute import losses, optimizers
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.objective import Objective
 from streamtrain.errors import UserMistake
-from streamtrain.fitting.held_rows import hold
+from streamtrain.fitting.cached_rows import cache_rows
 from streamtrain.job import Job
 from streamtrain.job.mistakes import JobMistakes
 from tests.fitting import example
@@ -280,7 +280,7 @@ def test_an_update_follows_the_mean_gradient_of_its_batches_by_their_weights() -
     rows = columns(256)
     fitted = streamtrain.fit(tables, rows)
     job = Job.from_tables(tables)
-    model, data = Model(job.model_spec()), hold(job, rows, "rows")
+    model, data = Model(job.model_spec()), cache_rows(job, rows, "rows")
     state = aligned(model.state_bytes)
     state[:] = model.initial_state(job.train.seed)
     objective = Objective(model, data.layout, data.slots, state)

@@ -84,10 +84,10 @@ class _Features(list[Any]):
 
     def of(self, column: Column, others: frozenset[bytes]) -> list[Any]:
         """Returns the features that a column takes, beside columns of the namespaces `others`."""
-        wanted = None if column.namespaces is None else {name.encode() for name in column.namespaces}
+        names = None if column.namespaces is None else {name.encode() for name in column.namespaces}
         found, start = [], 0
         for name, end in self.namespaces:
-            if name in wanted if wanted is not None else name not in others:
+            if name in names if names is not None else name not in others:
                 found += self[start:end]
             start = end
         return found

@@ -400,7 +400,7 @@ def test_a_shift_counts_from_its_first_round_on() -> None:
     assert_near(trained(columns), 0, columns[:, 0])
 
 
-def test_a_wrong_cell_alone_in_its_round_is_held_back_too() -> None:
+def test_a_wrong_cell_alone_in_its_round_is_left_out_too() -> None:
     """A row a round, as on a slow stream: one value outside is most of its round."""
     columns = with_wrong_cell(normal, 400)[:1_000]
     run = trained(columns, frequency=1, batch=1)

@@ -145,7 +145,7 @@ def test_values_are_dropped_and_figures_stay() -> None:
     assert snapshots.change(3, 4)["w"].magnitude == pytest.approx(1 / 3)  # it was computed when it came
 
 
-def test_figures_are_of_so_many_and_of_those_that_are_held() -> None:
+def test_figures_are_of_so_many_and_of_those_that_are_cached() -> None:
     assert versions(filled(range(1, 21), Snapshots(most=6), keep_values=[4], keep_figures=[1, 2])) == [
         1,
         2,

@@ -21,10 +21,10 @@ from streamtrain.columns.forms import FileRows
 from streamtrain.columns.rejected import MAX_REJECTED, Rejecting
 from streamtrain.errors import StreamtrainError
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection
 from streamtrain.files.forms import form_names
 from streamtrain.files.reading import read_blocks, without_first
 from streamtrain.files.source import STANDARD_INPUT
-from streamtrain.files.wanted import ColumnSelection
 from streamtrain.job import Job
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.log import get_logger

@@ -24,7 +24,7 @@ from streamtrain.columns.paths import MOST_STEPS, Path, place
 from streamtrain.columns.picture_meaning import size_of
 from streamtrain.columns.rejected import MAX_REJECTED
 from streamtrain.columns.sound_meaning import Head, head_of
-from streamtrain.files.wanted import iso_ms
+from streamtrain.files.column_selection import iso_ms
 
 Row = dict[str, Any]
 EVIDENCE_ROWS = 20  # below it that a column never changes, or always does, says nothing

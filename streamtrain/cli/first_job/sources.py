@@ -18,12 +18,12 @@ from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import Around, RowPlan
 from streamtrain.errors import UserMistake
+from streamtrain.files.column_selection import ColumnSelection, Row
 from streamtrain.files.format_lines import is_records
 from streamtrain.files.forms import form_of, jsonl, suffixes
 from streamtrain.files.reading import read_rows
 from streamtrain.files.records import FileRecords
 from streamtrain.files.source import STANDARD_INPUT, opened
-from streamtrain.files.wanted import ColumnSelection, Row
 from streamtrain.job import Job
 from streamtrain.job.registry_settings import RegistrySettings
 from streamtrain.kafka.admin import Admin

@@ -20,7 +20,7 @@ _PARTS = {LABEL: "a label", WEIGHT: "a weight", TAG: 'one with path = "tag"'}
 
 def names(schema: Schema) -> dict[str, str]:
     """The columns that a line's label, weight and tag are."""
-    found = {role: told[0] for role in (LABEL, WEIGHT) if (told := schema.column_of(role)) is not None}
+    found = {role: role_column[0] for role in (LABEL, WEIGHT) if (role_column := schema.column_of(role)) is not None}
     tags = [name for name, column in schema.columns if _is_tag(column) and name not in found.values()]
     return found | dict.fromkeys([TAG], tags[0]) if tags else found
 
@@ -37,10 +37,10 @@ def _is_tag(column: Column) -> bool:
 def mistakes(schema: Schema, form: str, more: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of columns that no line gives, which has a label, features and `more`."""
     parts = LABEL, *more
-    wide, told = features(schema), [name for part, name in names(schema).items() if part in parts]
+    wide, named = features(schema), [name for part, name in names(schema).items() if part in parts]
     rest = [name for name, column in wide.items() if column.namespaces is None]
     expected = f"{', '.join(_PARTS[part] for part in parts)} or one column of kind sparse"
-    for name in schema.record_names - {*told, *wide}:
+    for name in schema.record_names - {*named, *wide}:
         yield name, f"expected {expected} for {form}, got another column"
     if not wide:
         yield next(iter(dict(schema.columns))), f"expected a column of kind sparse for {form}, got none"

@@ -16,9 +16,9 @@ from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
 from streamtrain.columns.kinds.parsed import ONE_TEXT, Parsed, one_text, one_text_problems
 from streamtrain.compute import initializers
-from streamtrain.compute.held import BLOCKS, VOCABULARY, settings_problems, stateful_spec
 from streamtrain.compute.input import MEAN
 from streamtrain.compute.stateful.transform import StatefulSpec
+from streamtrain.compute.stateful_inputs import BLOCKS, VOCABULARY, settings_problems, stateful_spec
 
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot

@@ -11,8 +11,8 @@ from typing import Any
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
 from streamtrain.compute import stateful
-from streamtrain.compute.held import VOCABULARY, stateful_spec
 from streamtrain.compute.stateful.transform import Reads, Stateful, StatefulSpec
+from streamtrain.compute.stateful_inputs import VOCABULARY, stateful_spec
 
 DEFAULT_BUCKETS = 4096
 _TAKES = {"float": {NUMBER}, "bucket": {TEXT, HASH, NUMBER}, "time": {TIME}, "hash": {TEXT, HASH, NUMBER}}

@@ -10,8 +10,8 @@ from streamtrain.columns.row_plan import Part, Rows
 from streamtrain.errors import UserMistake
 from streamtrain.files.arrow import arrow_batch, arrow_schema, batch_blocks, batch_rows, pyarrow_for
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection, Row
 from streamtrain.files.source import Source
-from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "Arrow IPC, a file or a stream (extra data)"
 SUFFIXES = (".arrow", ".arrows", ".feather")

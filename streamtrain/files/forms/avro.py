@@ -20,8 +20,8 @@ from streamtrain.columns.formats.parsed import Binary, Pairs, Unusable
 from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
+from streamtrain.files.column_selection import Row
 from streamtrain.files.source import Source, is_too_long, too_long
-from streamtrain.files.wanted import Row
 
 HELP = "Avro's container files, by the schema in them"
 SUFFIXES = (".avro",)

@@ -17,8 +17,8 @@ from streamtrain.columns.forms import CsvText, FileRows
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
+from streamtrain.files.column_selection import ColumnSelection, Row
 from streamtrain.files.source import CONVERT, Source, is_too_long, report, too_long
-from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "CSV with names in the first line"
 SUFFIXES = (".csv", ".tsv")

@@ -9,8 +9,8 @@ from typing import Any
 
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
+from streamtrain.files.column_selection import Row
 from streamtrain.files.source import Source, is_too_long, not_utf8, too_long
-from streamtrain.files.wanted import Row
 
 HELP = "JSON: an object a line, or one array of objects"
 SUFFIXES = (".jsonl", ".ndjson", ".json")

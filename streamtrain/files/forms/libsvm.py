@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamtrain.columns.rejected import Unreadable
+from streamtrain.files.column_selection import Row
 from streamtrain.files.format_lines import format_rows, text_lines
 from streamtrain.files.source import Source
-from streamtrain.files.wanted import Row
 
 HELP = "libsvm's lines"
 SUFFIXES = (".libsvm", ".svm", ".svmlight")

@@ -12,8 +12,8 @@ from streamtrain.columns.forms import Columns, FileRows, column
 from streamtrain.columns.row_plan import Lists, Part, Rows
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection, Row
 from streamtrain.files.source import Source
-from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "NumPy's .npy, an array of rows with named columns"
 SUFFIXES = (".npy",)

@@ -13,8 +13,8 @@ from streamtrain.columns.row_plan import Cells, Lists, Part, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
+from streamtrain.files.column_selection import ColumnSelection, Row
 from streamtrain.files.source import Source, is_too_long, too_long
-from streamtrain.files.wanted import ColumnSelection, Row
 
 HELP = "packed records one behind the other"
 SUFFIXES = (".packed",)

@@ -10,8 +10,8 @@ import numpy as np
 
 from streamtrain.compute.metrics import is_exact, summary
 from streamtrain.compute.spec import Array
+from streamtrain.fitting.cached_rows import cache_rows
 from streamtrain.fitting.callbacks import Moment
-from streamtrain.fitting.held_rows import hold
 from streamtrain.job import Job
 
 Figures = Mapping[str, float]
@@ -42,7 +42,7 @@ class Validation:
     """
 
     def __init__(self, job: Job, source: Any) -> None:
-        self._rows = hold(job, source, "held_out")
+        self._rows = cache_rows(job, source, "held_out")
 
     def figures(self, moment: Moment) -> Figures:
         return self._rows.judge(moment.model().scorer.served.evaluator(self._rows.layout))

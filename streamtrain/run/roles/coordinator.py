@@ -26,8 +26,8 @@ from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.files import files_from
-from streamtrain.origins.held_out import load_validation_set
 from streamtrain.origins.origin import Origin
+from streamtrain.origins.validation_set import load_validation_set
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.judging import Judging
 from streamtrain.run.kafka_publisher import KafkaPublisher

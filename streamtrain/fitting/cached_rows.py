@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamtrain.columns.held_rows import HeldRows
 from streamtrain.columns.records import RowRecords
 from streamtrain.columns.rejected import Rejected, RejectedRows, Rejecting
+from streamtrain.columns.row_cache import RowCache
 from streamtrain.columns.row_plan import LeftOut, cell_path
 from streamtrain.errors import UserMistake
 from streamtrain.files.records import FileRecords
@@ -14,7 +14,7 @@ from streamtrain.fitting.parallel_wrapper import given_as
 from streamtrain.job import Job
 
 
-def hold(job: Job, source: Any, what: str, rejecting: Rejecting | None = None) -> HeldRows:
+def cache_rows(job: Job, source: Any, what: str, rejecting: Rejecting | None = None) -> RowCache:
     """Reads all rows of a source, or of files by their paths, as a job's columns have them.
 
     Raises UserMistake, which begins with `what`, where there is none: an iterator may be used up; and for a row that
@@ -29,7 +29,7 @@ def hold(job: Job, source: Any, what: str, rejecting: Rejecting | None = None) -
     else:
         records = plan.records(given["rows"], reading)
     if rejecting is None or reading is None:
-        return HeldRows.of(plan, records, what, records.where)
+        return RowCache.of(plan, records, what, records.where)
     refused = RejectedRows()
 
     def leave_out(each: LeftOut) -> None:
@@ -37,7 +37,7 @@ def hold(job: Job, source: Any, what: str, rejecting: Rejecting | None = None) -
             place = records.where(each.record, row)
             refused.add(records.number(each.record, row), Rejected(place, f"{cell_path(each.path)}: {each.reason}"))
 
-    rows = HeldRows.of(plan, records, what, records.where, leave_out=leave_out)
+    rows = RowCache.of(plan, records, what, records.where, leave_out=leave_out)
     rejecting.take_all(reading.found.merged(refused), reading.rows)
     if not rows.slots:
         raise UserMistake(f"{what}: expected at least one row, got none")

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from streamtrain.columns.held_rows import HeldRows
+from streamtrain.columns.row_cache import RowCache
 from streamtrain.columns.row_plan import Around
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.quality import HELD_OUT
@@ -32,7 +32,7 @@ WHAT = "train.early_stopping.held_out"
 class ValidationSet(NamedTuple):
     """`description`: as in manifests: {"identity", "rows"}, of a topic with the offsets "from" and "to"."""
 
-    rows: HeldRows
+    rows: RowCache
     description: dict[str, Any]
 
 
@@ -71,7 +71,7 @@ def of_files(job: Job, files: Sequence[FoundFile]) -> ValidationSet:
     """UserMistake for a row that cannot be used, and a file that is another by now."""
     plan = job.plan()
     records = FileRecords(job, [file.path for file in files], format=plan.bare)
-    rows = HeldRows.of(plan, records, WHAT, records.where)
+    rows = RowCache.of(plan, records, WHAT, records.where)
     for file in files:
         file.check_unchanged()
     identity = identity_of([FileEntry(file.name, file.digest, file.rows) for file in files])
@@ -97,7 +97,7 @@ def of_topic(
     consumer = KafkaConsumer.open(Purpose.FOLLOW, kafka)
     try:
         records = _TopicRecords(consumer, topic, *span)
-        rows = HeldRows.of(job.plan(), records, WHAT, records.where, bare=False)
+        rows = RowCache.of(job.plan(), records, WHAT, records.where, bare=False)
     finally:
         consumer.close()
     return ValidationSet(rows, {"identity": state.topic_id, "from": span[0], "to": span[1], "rows": rows.rows})

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.columns.row_plan import Around, LeftOut, RowPlan, cell_path
-from streamtrain.compute.judged import Evaluator
+from streamtrain.compute.evaluator import Evaluator
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import aligned
 from streamtrain.compute.spec import Array
@@ -25,7 +25,7 @@ def numbered(record: int, row: int) -> str:
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class RowCache:
     """Slots of one layout, in order."""
 
     layout: _native.SlotLayout
@@ -40,7 +40,7 @@ class HeldRows:
         where: Callable[[int, int], str] = numbered,
         bare: bool = True,
         leave_out: Callable[[LeftOut], None] | None = None,
-    ) -> HeldRows:
+    ) -> RowCache:
         """All rows of records, in slots of the plan's. UserMistake, which begins with `what`, for a row that cannot be
         used and where there is none, unless `leave_out` gets such rows; `where` tells the place of a row of a record,
         both from 0."""

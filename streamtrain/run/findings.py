@@ -186,12 +186,14 @@ def _snapshot(
     manifest = newest.manifest
     topic_alone = str(job.topic("records").name) in admin.names() and not is_files(manifest.positions.topic_id)
     try:  # what a start would ask
-        check_fit(job, manifest)
+        added = check_fit(job, manifest)
         if files or topic_alone:
             resumed_lineage(origin_of(job, job.kafka_consumer(), admin, files), newest, accept_gap=False)
     except UserMistake as error:
         return Finding("snapshot", "mistake", str(error))
     text = f"{manifest.version} fits; training goes on from it, {manifest.rows_seen:,} rows seen"
+    if added:
+        text += f"; the next start adds {', '.join(added)} and keeps what was learned"
     if is_files(manifest.positions.topic_id) and not files:
         text += ", of files: whether it can read on in them, `check --files` says"
     return Finding("snapshot", "ok", text)

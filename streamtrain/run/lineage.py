@@ -169,21 +169,21 @@ def misfits(job: Job, manifest: Manifest) -> list[str]:
 
 
 def check_fit(job: Job, manifest: Manifest, add_classes: Collection[str] = ()) -> list[str]:
-    """Returns the classes that the job has more than the snapshot: some of `add_classes`, at the end of a label's.
+    """Returns the classes that the job has at the end of a label's, and the snapshot has not.
 
-    UserMistake with the differences where else columns or model are not the job's, or a new class is not named.
+    Raises UserMistake with the differences if columns or model differ elsewhere, and if there are `add_classes` but a
+    new class is not one of them.
     """
     added = new_classes(job, manifest.job_settings)
     names = [name for each in added.values() for name in each]
     fits = not added or not misfits(job, replace(manifest, job_settings=with_new_classes(job, manifest.job_settings)))
     if added and fits:
-        if set(names) <= {*add_classes}:
-            return names
-        raise UserMistake(
-            f"{job.name}: snapshot {manifest.version} has no class {', '.join(names)} of {', '.join(added)}, the job "
-            f"has; add it with 'streamtrain train --add-classes {','.join(names)}', which keeps what the model has "
-            f"learned; or put the job file back; {OR_FRESH}"
-        )
+        if add_classes and not set(names) <= {*add_classes}:
+            raise UserMistake(
+                f"{job.name}: the job file adds {', '.join(names)} to the classes that snapshot {manifest.version} has "
+                f"of {', '.join(added)}, --add-classes {', '.join(add_classes)}; name all of them, or leave it out"
+            )
+        return names
     if differences := misfits(job, manifest):
         raise UserMistake(
             f"{job.name}: snapshot {manifest.version} does not fit the job: {'; '.join(differences)}; "

@@ -50,7 +50,7 @@ def train(
         bool, typer.Option("--accept-gap", help="Go on where records are gone; recorded in the manifest.")
     ] = False,
     add_classes: Annotated[
-        str, typer.Option("--add-classes", metavar="A,B", help="Classes that the job file has more than the snapshot.")
+        str, typer.Option("--add-classes", metavar="A,B", help="Refuse other new classes of the job file than these.")
     ] = "",
     metrics_port: metrics.MetricsPort = None,
     metrics_host: metrics.MetricsHost = "127.0.0.1",

@@ -154,9 +154,12 @@ class PythonTable {
             if (c >= NODES) [[unlikely]] {
                 if (c == NOWHERE) continue;
                 const u32 node = c - NODES;
-                if (undecided_ && PySequence_Check(value) && !is_scalar(value) && table.tree.is_name(target_of(node)))
-                    return false;
-                undecided_ = false;
+                if (undecided_) {
+                    const i32 named = table.tree.named(target_of(node));
+                    const bool is_list = named >= 0 && takes_list(static_cast<u32>(named));
+                    if (named >= 0 && !is_list && PySequence_Check(value) && !is_scalar(value)) return false;
+                    undecided_ = is_list && table.tree.node(node).columns.empty();
+                }
                 tree_->each(value, node, [this, r](u32 column, PyObject *cell) { put(cell, column, r); });
                 continue;
             }

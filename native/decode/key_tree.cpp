@@ -18,7 +18,7 @@ KeyTree::Entry &KeyTree::entry(u32 node, const PathStep &step, const std::string
 void KeyTree::add(u32 column, const std::string &name, const Path &path) {
     if (!path.empty()) {
         is_nested_ = true;
-        apart_.push_back(name);
+        apart_.emplace_back(name, column);
     }
     u32 at = 0;
     const Path own = path.empty() ? Path{{name}} : path;
@@ -36,15 +36,15 @@ void KeyTree::add(u32 column, const std::string &name, const Path &path) {
         if (!last) nodes_.emplace_back();
         Entry &added = entry(at, own[i], name);
         added.target = last ? static_cast<i32>(column) : target_of(next);
-        added.is_name = path.empty();
+        if (path.empty()) added.named = added.target;
         at = next;
     }
 }
 
 void KeyTree::finish() {
-    for (const std::string &name : apart_) {   // a node without keys holds nothing
+    for (const auto &[name, column] : apart_) {   // a node without keys holds nothing
         Entry &found = entry(0, {name}, name);
-        found.is_name = true;
+        found.named = static_cast<i32>(column);
         if (found.target != NO_COLUMN) continue;
         found.target = target_of(static_cast<u32>(nodes_.size()));
         nodes_.emplace_back();
@@ -69,9 +69,10 @@ void KeyTree::finish() {
     known_.clear();
 }
 
-bool KeyTree::is_name(i32 target) const {
-    return std::ranges::any_of(nodes_[0].entries,
-                               [&](const Entry &each) { return each.target == target && each.is_name; });
+i32 KeyTree::named(i32 target) const {
+    for (const Entry &each : nodes_[0].entries)
+        if (each.target == target) return each.named;
+    return NO_COLUMN;
 }
 
 }  // namespace st

@@ -31,7 +31,7 @@ class KeyTree {
     struct Entry {
         PathStep step;
         i32 target;
-        bool is_name = false;   // at the root: the key is a column's name, wherever that column's cells stand
+        i32 named = NO_COLUMN;  // at the root: the column of that name, wherever its cells stand
         u32 run = 1;            // of an array: how many entries from here on lead side by side to columns side by side
     };
     struct Node {
@@ -50,15 +50,15 @@ class KeyTree {
     bool is_nested() const { return is_nested_; }   // some column has a path
     const Node &node(u32 node) const { return nodes_[node]; }
     u32 size() const { return static_cast<u32>(nodes_.size()); }
-    // Whether the root's key that leads to `target` is the name of a column.
-    bool is_name(i32 target) const;
+    // The column whose name is the root's key that leads to `target`.
+    i32 named(i32 target) const;
 
   private:
     Entry &entry(u32 node, const PathStep &step, const std::string &name);
 
     std::vector<Node> nodes_{1};
     bool is_nested_ = false;
-    std::vector<std::string> apart_;   // the names of columns that stand elsewhere
+    std::vector<std::pair<std::string, u32>> apart_;   // columns that stand elsewhere, by name
     std::map<std::tuple<u32, i64, std::string>, u64> known_;   // entries by node and step, until finish()
 };
 

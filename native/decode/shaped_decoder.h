@@ -45,6 +45,17 @@ class ShapedDecoder : public RecordDecoder {
         return true;
     }
 
+    // The meaning of the first key that the job knows in an object: an array there shows columns, or it is a row
+    // in any case. A column of lists shows neither.
+    enum class Sign { none, by_array, row };
+    Sign sign_of(i32 target) const {
+        const i32 named = plan_->tree.named(target);
+        const bool is_list = named != NO_COLUMN && writer_.form(static_cast<u32>(named)) != CellForm::value;
+        if (named != NO_COLUMN && !is_list) return Sign::by_array;
+        const bool holds_cells = target < 0 && !plan_->tree.node(node_of(target)).columns.empty();
+        return is_list && !holds_cells ? Sign::none : Sign::row;
+    }
+
     void wrong_count(u64 got) {
         const u64 full = plan_->array_columns.size(), brief = plan_->short_columns.size();
         writer_.fail_whole("expected " + std::to_string(full) + " values" +

@@ -117,6 +117,7 @@ def test_a_missing_cell_is_what_the_column_says(column: dict[str, Any], missing:
         (PAIRS, [[1, 2, 3]], "got a list of 3 at [0]"),
         (PAIRS, [[1, 2], [1]], "got a list of 1 at [1]"),
         (PAIRS, [[1, None]], "got a missing value at [0]"),
+        (PAIRS, [[1, 2], None], "got a missing value at [1]"),
         (PAIRS, [[1.5, 1]], "got 1.5 at [0]"),
         (PAIRS, [[True, 1]], "got true at [0]"),
         (PAIRS, [5], "got 5 at [0]"),

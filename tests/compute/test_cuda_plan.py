@@ -87,7 +87,7 @@ def test_steps_agree_with_the_cpu(further: int, rig: Any, spec: Any, shape: dict
     limit = 1e-3 * further
     np.testing.assert_allclose(*(each.state[:learned].view(np.float32) for each in (one, other)), limit, limit)
     for name, block in one.model.scores(one.share).items():
-        if name != "score.histogram":
+        if name != "score.histogram" and not name.endswith(_native.DISTINCT):   # a GPU's tally is full
             np.testing.assert_allclose(other.model.scores(other.share)[name], block, rtol=limit, err_msg=name)
     cpu.predict(one.address)
     gpu.predict(other.address)

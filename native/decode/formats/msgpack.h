@@ -106,12 +106,11 @@ class MsgpackDecoder final : public ShapedDecoder {
             if (column == NO_COLUMN) {
                 p = msgpack_.skip(p);
             } else {
-                const bool takes_list = column >= 0 && writer_.form(static_cast<u32>(column)) != CellForm::value;
-                if (is_array(*p) && first_known && !takes_list && !writer_.has_any() && plan_->tree.is_name(column)) {
-                    shape_ = Shape::columns;
-                    return p;
+                if (first_known && !writer_.has_any()) {
+                    const Sign sign = sign_of(column);
+                    if (sign == Sign::by_array && is_array(*p)) return shape_ = Shape::columns, p;
+                    first_known = sign == Sign::none;
                 }
-                first_known &= takes_list;   // those are no columns' sign
                 p = read_value(p, column);
             }
             if (!p) return nullptr;

@@ -34,6 +34,7 @@ class Sparse final : public Kind {
         row.start_values(scale_);
     }
     void end_list(RowWriter &row, u32 c) const override {
+        if (row.taken() != 2 * row.elements()) return row.wrong(c, "a missing value");
         end_values(row, c, index_, most_, cuts_);
         row.end_values(c, scale_);
     }
@@ -72,10 +73,8 @@ class Sparse final : public Kind {
     }
     void pair(RowWriter &row, u32 c, u64 index, f64 value) const override {
         if (index >= buckets_) return out_of_range(row, c, std::to_string(index));
-        const f32 scale = static_cast<f32>(value);
-        if (!fits_float(scale)) return row.not_finite(c, value);
-        row.add_value(index_, static_cast<i32>(index), most_);
-        row.add_value(scale_, scale, most_);
+        take_index(row, index);
+        put_scale(row, c, value);
     }
     void stand_in(RowWriter &row, u32 c) const override {
         row.put_values<i32>(c, index_, nullptr, 0);

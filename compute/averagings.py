@@ -60,7 +60,7 @@ def outer_nesterov(builder: Builder, options: Mapping[str, Any]) -> None:
 
 
 def options(name: str) -> Mapping[str, Option]:
-    """Its settings."""
+    """Returns the settings of an averaging."""
     return get(name).options
 
 
@@ -70,5 +70,5 @@ def wrong(name: str, given: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def normal(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """As a model spec has it: {"name", settings}, all filled in; nothing is wrong with them."""
+    """Returns the averaging as a model spec has it: {"name", settings}, all filled in. The settings must be valid."""
     return {"name": name, **read(given, options(name))}

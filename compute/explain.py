@@ -17,7 +17,10 @@ TORCH = "torch"
 
 
 def explained(model: Model, program: Program) -> dict[str, Any]:
-    """As plain data. `program` is the model's for training, and says how many rows a batch has."""
+    """Returns the model's plan as plain data.
+
+    `program` is the model's for training. It has the number of rows of a batch.
+    """
     return {
         "rows": program.rows,
         "vertices": vertices(model),

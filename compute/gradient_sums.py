@@ -11,7 +11,10 @@ DENSE, OF_TABLE = "gradient.sum", "gradient.sum."   # names of the buffers, of a
 
 
 def backward(builder: Builder) -> Callable[[], None]:
-    """To be called before the way back, behind who updates tables; gives what adds the calls behind it."""
+    """Returns a function that adds the calls behind the backward pass.
+
+    Call this before the backward pass is built, and after whatever updates tables is set up.
+    """
     update = builder.on_tables
 
     def on_tables(tables: Tables) -> None:

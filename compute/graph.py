@@ -45,7 +45,7 @@ class Vertex:
 
     @property
     def description(self) -> str:
-        """Its path and what it is, in a message."""
+        """The path and kind of the vertex and what it reads, for a message."""
         return f"model.graph.{self.name}: {self.kind} of {', '.join(self.reads)}"
 
 

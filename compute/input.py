@@ -38,9 +38,12 @@ def dtype_of(block: str, standardized: Iterable[object]) -> str:
 
 @dataclass(frozen=True)
 class Standardize:
-    """How a column is standardised: the model sees at most `clip` deviations (0: all there are), and what lies further
-    out is held back from the moments; what was seen `half_life` rows ago weighs half in them (0: as much). A column of
-    a deviation below `floor` is only centred."""
+    """The settings by which a column is standardised.
+
+    The model sees at most `clip` deviations (0: all there are). Values further out are limited before they enter the
+    mean and variance. Values seen `half_life` rows ago weigh half in these (0: as much). A column whose deviation
+    is below `floor` is only centred.
+    """
 
     clip: float = CLIP
     half_life: float = 0.0
@@ -276,7 +279,10 @@ def _places(builder: Builder, tables: Sequence[_Placed], name: str) -> Ref:
 
 
 def _some_at_a_time(tables: Sequence[_Placed], rows: int) -> Iterator[Sequence[_Placed]]:
-    """As many as have gradients of at most GRADIENT_BYTES, which is memory of a step; of one, any."""
+    """Yields groups of tables whose gradients take at most GRADIENT_BYTES, which is memory of a step.
+
+    A single table may take more.
+    """
     some: list[_Placed] = []
     for each in tables:
         if some and 8 * rows * sum(table.shape[1] for table, _, _ in [*some, each]) > GRADIENT_BYTES:

@@ -156,7 +156,7 @@ def better(score: float, before: float, minimise: bool, least: float = 0.0) -> b
 
 
 def reaches(score: float, target: float, minimise: bool) -> bool:
-    """As good as that; a score that is not finite never is."""
+    """Returns whether a score is at least as good as the target. A score that is not finite never is."""
     return math.isfinite(score) and (score <= target if minimise else score >= target)
 
 
@@ -166,8 +166,8 @@ def _binary(histogram_lbm: Array) -> Figures:
     return figures | confusion.of_the_positive(curves.at_half(weights)) | curves.calibration(histogram_lbm)
 
 
-def is_exact(block: str) -> bool:
-    """Returns whether a block is a tally or its figures: these are of one window, while other scores only grow."""
+def is_of_one_window(block: str) -> bool:
+    """Returns True for a tally and for its figures. Other scores grow from window to window."""
     return block.endswith((_native.DISTINCT, _native.CURVES))
 
 
@@ -176,7 +176,7 @@ def _exact(scores: Mapping[str, Array]) -> Figures:
     if f"score.{_native.CURVES}" in scores:
         found = tuple(scores[f"score.{_native.CURVES}"].reshape(-1).tolist())
     elif f"score.{_native.DISTINCT}" in scores:
-        found = _native.binary_curves(np.ascontiguousarray(scores[f"score.{_native.DISTINCT}"]))
+        found = _native.binary_curves(np.array(scores[f"score.{_native.DISTINCT}"]))   # of a snapshot it is read-only
     else:
         return {}
     return {} if found[0] < 0 else dict(zip(("auc", "average_precision"), found, strict=True))

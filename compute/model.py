@@ -96,7 +96,7 @@ class Model:
         return Graph.of_layers(named)
 
     def whole_graph(self) -> list[Vertex]:
-        """Its vertices that are computed, in order, and the output layers that losses add."""
+        """Returns the model's computed vertices, in order, and the output layers that losses add."""
         return self.graph.whole(self._outlets)
 
     def shapes(self) -> dict[str, Shape]:

@@ -233,7 +233,10 @@ def _head(given: Mapping[str, Any], label: Mapping[str, Any], shape: InputShape,
 def _loss(
     spec: Mapping[str, Any], classes: int, where_classes: str, where: str = "loss"
 ) -> tuple[str, dict[str, Any]]:
-    """Its name alone, or a table with its settings, those of classes in their order."""
+    """Returns the name and the settings of a loss, which the spec gives as a name or as a table.
+
+    Settings per class are in the order of the classes.
+    """
     given = spec.get("loss")
     table = given if isinstance(given, Mapping) else {"name": given}
     name = _text(table, "name", where)

@@ -121,7 +121,7 @@ class Network:
         builder.repeat(leading_to(dz, self._z, calls))
 
     def loss(self, builder: Builder, z: Value, dz: Ref, label_dtype: str) -> None:
-        """Its own gradient in the place of that of the job's loss, where it has one."""
+        """Adds the gradient of the network's own loss, if it has one. It replaces the gradient of the job's loss."""
         if self._spec.own_loss:
             label, weight = builder.slot("label", label_dtype, 1), builder.slot("weight", "f32", 1)
             builder.outside(self._instance.bound("loss"), z.ref, dz, label, weight)

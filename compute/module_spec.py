@@ -48,7 +48,7 @@ class Inputs:
     columns: Mapping[str, slice]
 
     def to_list(self) -> list[Any]:
-        """As plain data; `from_list` reads it."""
+        """Returns the inputs as plain data; `from_list` reads it."""
         return [self.width, self.outputs, [[name, part.start, part.stop] for name, part in self.columns.items()]]
 
     @staticmethod
@@ -88,7 +88,7 @@ class OwnOptimizer:
         return f"{self.name}.{kept.key}.{PREFIX}{kept.parameter}"
 
     def to_list(self) -> list[Any]:
-        """As plain data; `from_list` reads it."""
+        """Returns the optimizer as plain data; `from_list` reads it."""
         kept = [[each.parameter, each.key, list(each.shape)] for each in self.kept]
         return [self.name, kept, [list(each) for each in self.steps]]
 
@@ -117,7 +117,7 @@ class ModuleSpec:
     optimizer: OwnOptimizer | None = None   # of configure_optimizers()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; `from_dict` reads it."""
+        """Returns the spec as plain data; `from_dict` reads it."""
         tensors = {part: [[tensor.name, list(tensor.shape)] for tensor in getattr(self, part)] for part in _TENSORS}
         own = {} if self.optimizer is None else {"optimizer": self.optimizer.to_list()}
         document = {"name": self.name, "inputs": self.inputs.to_list(), **tensors, "least_rows": self.least_rows}

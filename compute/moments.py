@@ -24,7 +24,10 @@ def deviation(moments: Array) -> Array:
 
 
 def reach(moments: Array) -> Array:
-    """How far from the mean a value enters the moments as it is; infinite where nothing is held back."""
+    """Returns the distance from the mean up to which a value enters the mean and variance unchanged.
+
+    It is infinite where values are not limited.
+    """
     of, found = named(moments), deviation(moments)
     near = np.where(found > 0, of["clip"] * found, of["least"]) * np.sqrt(1 + of["outside"])
     return np.where((of["clip"] > 0) & (of["count"] > 0), near, np.inf)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from streamtrain import _native
-from streamtrain.compute.metrics import is_exact, numbers, summary
+from streamtrain.compute.metrics import is_of_one_window, numbers, summary
 from streamtrain.compute.moments import named
 from streamtrain.compute.ops.vocabulary import HEAD
 from streamtrain.compute.windows import SCORE, WINDOW, Scores
@@ -42,8 +42,9 @@ class Quality:
         id, by vocabulary; {"rate_left": …}, of the learning rate, by a schedule that goes by more than the steps.
         """
         scores = all_rows = _scores(state)
-        if _native.WINDOWS_CLOSED in state and state[_native.WINDOWS_CLOSED][0]:  # a tally is of the open window
-            all_rows = {name: array for name, array in scores.items() if not is_exact(name)}
+        closed_before = _native.WINDOWS_CLOSED in state and state[_native.WINDOWS_CLOSED][0]
+        if closed_before:  # the tally lacks the rows of closed windows
+            all_rows = {name: array for name, array in scores.items() if not is_of_one_window(name)}
         windows = []
         for end in closed:
             self._window, self._start = _between(self._start, end), end
@@ -73,7 +74,7 @@ def rate_left(state: Mapping[str, npt.NDArray[Any]]) -> dict[str, float]:
 
 
 def evicted(state: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
-    """How many values have lost their id, by the vocabulary's name."""
+    """Returns how many values have lost their id, by the vocabulary's name. Vocabularies with none are absent."""
     heads = {name.partition(".")[2]: block[0] for name, block in state.items() if name.startswith("vocabulary.")}
     return {name: int(head[HEAD.index("evicted")]) for name, head in heads.items() if head[HEAD.index("evicted")]}
 
@@ -87,5 +88,5 @@ def _scores(state: Mapping[str, npt.NDArray[Any]], prefix: str = SCORE) -> Score
 
 
 def _between(begin: Scores, end: Scores) -> dict[str, Any]:
-    window = {name: end[name] - array for name, array in begin.items() if not is_exact(name)}
-    return summary(window | {name: array for name, array in end.items() if is_exact(name)})
+    window = {name: end[name] - array for name, array in begin.items() if not is_of_one_window(name)}
+    return summary(window | {name: array for name, array in end.items() if is_of_one_window(name)})

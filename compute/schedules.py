@@ -183,7 +183,10 @@ def options(name: str) -> dict[str, Option]:
 
 
 def normal(name: str, given: Mapping[str, Any], rate: float) -> dict[str, Any]:
-    """As terms and manifests have it: {"name", "rate", settings}; nothing is wrong with the settings."""
+    """Returns the schedule as round settings and manifests have it: {"name", "rate", settings}.
+
+    The settings must be valid.
+    """
     return {"name": name, "rate": float(rate), **read(given, options(name))}
 
 

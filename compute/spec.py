@@ -1,4 +1,4 @@
-"""How an op states its signature, and how a plan names the memory its calls work on. Knows no backend."""
+"""The signature of an op, and the memory that a plan's calls work on, by name. Knows no backend."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class PerRow(int):
 
 
 class Before(int):
-    """How many elements the rows before those at hand have, `times` for each. As an int it is that of the first."""
+    """The number of elements in the rows before the current ones, `times` for each row.
+
+    As an int it is the number for the first rows.
+    """
 
     times: int
 

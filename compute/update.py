@@ -1,4 +1,4 @@
-"""How the parameters of a model follow their gradients: the calls of an optimizer, with the settings of each group."""
+"""The update of a model's parameters by their gradients: an optimizer's calls, with the settings of each group."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Update:
         return f"{self.name}.{kept}.{parameter}"
 
     def backward(self, builder: Builder, dense: bool) -> Callable[[], None]:
-        """To be called before the way back; gives what adds the calls behind it. `dense`: of the dense parameters too.
+        """Returns a function that adds the calls behind the backward pass. Call this before that pass is built.
 
-        Tables are updated as soon as their gradients are there, so that they need memory one after the other, unless
-        the norm of all has to be known first.
+        With `dense` they update the dense parameters too. Tables are updated as soon as their gradients are there.
+        So they need memory one after the other, unless the norm of all has to be known first.
         """
         waiting: list[Tables] = []
 

@@ -20,7 +20,10 @@ Scores = dict[str, Array]
 
 
 def build(builder: Builder) -> None:
-    """Adds a block of the window for each score block, behind all others: its start, of a tally its end's figures."""
+    """Adds a block of the window for each score block, behind all others.
+
+    It holds the score at the window's start. That of a tally holds the figures at the end of the last closed window.
+    """
     for block in [block for block in builder.statistics if block.group == "score"]:
         name = WINDOW + block.name.removeprefix(SCORE)
         if block.rule == "tally":

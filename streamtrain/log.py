@@ -98,7 +98,7 @@ def librdkafka_logger() -> logging.Logger:
 
 @cache
 def logger_without_repeats(name: str) -> Log:
-    """As get_logger, for warnings of what is tried again and again; the name must be nobody else's."""
+    """Returns a logger as get_logger, for warnings of repeated attempts; no other code may use the name."""
     logging.getLogger(name).addFilter(Repeats())
     return Log(name)
 

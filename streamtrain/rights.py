@@ -21,7 +21,7 @@ Kind = Literal["topic", "group", "transactional-id"]
 
 @dataclass(frozen=True)
 class Right:
-    """To do these operations on what has this name, or with `begins` on whatever begins with it."""
+    """A right to these operations on the resource of this name, or with `begins` on all whose name begins with it."""
 
     kind: Kind
     name: str
@@ -29,7 +29,7 @@ class Right:
     begins: bool = False
 
     def line(self, bootstrap: str, principal: str) -> str:
-        """As kafka-acls.sh takes it."""
+        """Returns the command line of kafka-acls.sh that grants this right."""
         operations = [part for operation in self.operations for part in ("--operation", operation)]
         pattern = ["--resource-pattern-type", "prefixed"] if self.begins else []
         return shlex.join([
@@ -47,7 +47,7 @@ def reads(*names: str) -> Iterable[Right]:
 
 
 def looks(*names: str) -> Iterable[Right]:
-    """That topics are there, and how they are set."""
+    """Returns the rights to see that topics exist, and how they are set."""
     return [Right("topic", name, ("Describe", "DescribeConfigs")) for name in names]
 
 

@@ -305,7 +305,7 @@ J = TypeVar("J", bound=Registered)
 
 
 def registry_of(job: Registered, topic: str = "records") -> SchemaRegistry | None:
-    """That of a job, for the records of a topic; none where it has none."""
+    """Returns the job's schema registry for the records of a topic; None if the job has none."""
     if not job.registry:
         return None
     properties = tuple(sorted(job.registry.properties.items()))

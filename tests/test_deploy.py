@@ -434,7 +434,7 @@ def test_labels_find_what_they_should() -> None:
 
 
 def found(labels: dict[str, dict[str, str]], selector: Object) -> list[str]:
-    """Whose labels a selector takes; one that takes all is told by its having no fields."""
+    """Returns the names whose labels a selector matches. A selector without fields matches all."""
     names = [name for name, own in labels.items() if selector.get("matchLabels", {}).items() <= own.items()]
     for rule in selector.get("matchExpressions", []):
         assert rule["operator"] == "In"

@@ -492,7 +492,7 @@ def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
 
 
 def fetch_status(door: Door, path: str, headers: dict[str, str]) -> int:
-    """Its status."""
+    """Returns the HTTP status of the answer."""
     sent: list[Any] = []
 
     async def receive() -> Any:

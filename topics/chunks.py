@@ -50,7 +50,7 @@ class TopicContents(NamedTuple):
         return cls(newest, shelves.kept_after(*newest), newest.manifest.version)
 
     def above(self, version: int) -> TopicContents:
-        """As it is, with no version that was given before at or below `version`."""
+        """Returns the same contents, so that no version at or below `version` is given again."""
         return self._replace(version=max(self.version, version))
 
 

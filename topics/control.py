@@ -57,7 +57,10 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run ended that could still say so; a killed or replaced one cannot. Exit code 1 where another followed."""
+    """The end of a run, written by a run that could still do so; a killed or replaced run cannot.
+
+    Its exit code is 1 where another run followed.
+    """
 
     run: Run
     exit_code: int
@@ -127,7 +130,7 @@ def _put(entries: dict[int, E], key: bytes, value: bytes | None, decode: Callabl
 
 
 def message(entry: RunEntry | RunEnd | Newest) -> Message:
-    """As a trainer writes it."""
+    """Returns the message that a trainer writes for the entry."""
     if isinstance(entry, Newest):
         return newest_message(entry)
     return run_message(entry) if isinstance(entry, RunEntry) else end_message(entry)
@@ -189,7 +192,7 @@ def decode_run(value: bytes) -> RunEntry:
 
 
 def decode_end(value: bytes) -> RunEnd:
-    """As decode_run."""
+    """Returns the end of a run in `value`. CheckFailed says what is wrong with other bytes."""
     read = Reader.unpack(value, "end of a run", WIRE_VERSION, CheckFailed)
     return RunEnd(
         run=_decode(read.child("run")),
@@ -200,7 +203,7 @@ def decode_end(value: bytes) -> RunEnd:
 
 
 def decode_newest(value: bytes) -> Newest:
-    """As decode_run."""
+    """Returns the newest snapshot in `value`. CheckFailed says what is wrong with other bytes."""
     read = Reader.unpack(value, "newest", WIRE_VERSION, CheckFailed)
     return Newest(
         version=read.integer("version", 1),

@@ -49,7 +49,7 @@ def device_count() -> int:
 
 
 def most_rows(program: Program) -> int:
-    """That any call is for: a stack has several for each of the batch's."""
+    """Returns the largest number of rows of any call. A stack has several rows for each of the batch's."""
     calls = (call for phase in program.phases.values() for call in flat(phase))
     times = [arg.shape[0].times for call in calls for arg in refs_of(call.args)
              if arg.shape and isinstance(arg.shape[0], PerRow)]  # fmt: skip
@@ -120,7 +120,10 @@ class CudaPlan:
         return place.offset + (slot if place.memory == "slot" else int(self.memory[place.memory].data.ptr))
 
     def value(self, arg: Argument, slot: int) -> int | float:
-        """As a kernel takes it: of an array its address, of several that of a table of them."""
+        """Returns an argument as a kernel takes it.
+
+        An array becomes its address, several arrays the address of a table of their addresses.
+        """
         if isinstance(arg, Refs):
             return self.table(np.array([self.address(ref, slot) for ref in arg.refs], np.uint64))
         if isinstance(arg, Ref):

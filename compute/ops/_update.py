@@ -75,7 +75,7 @@ def _of_touched(
 
 
 def _settings(rng: np.random.Generator, ends: Sequence[int], factors: Factors) -> Array:
-    """To try: every second stretch is plain."""
+    """Returns settings to try an update with: every second stretch is plain."""
     rows = [[end, 1.0, 0, 0, 0, 0] if at % 2 else [end, 0.5, 0.01, 0.1, 0.2, 0.7] for at, end in enumerate(ends)]
     return np.array([[*row, *factors.values()] for row in rows])
 

@@ -1,4 +1,4 @@
-"""How far two rows lie apart."""
+"""The distance between two rows."""
 
 from __future__ import annotations
 

@@ -2,5 +2,5 @@
 
 
 def slots_of(entries: int) -> int:
-    """How many it takes for so many entries."""
+    """Returns the number of slots that this many entries take."""
     return 1 << max(1, (2 * entries - 1).bit_length())

@@ -1,4 +1,4 @@
-"""How often a label is among the likeliest classes."""
+"""The weight of rows whose label is among the likeliest classes."""
 
 from __future__ import annotations
 

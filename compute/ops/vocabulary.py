@@ -52,7 +52,7 @@ class Table:
         return at
 
     def find(self, value: int) -> int:
-        """Its entry, or 0."""
+        """Returns the entry of a value, or 0 if it has none."""
         found = int(self.index[self.place(value)])
         return found if found and int(self.entry[found - 1, 0]) == value else 0
 

@@ -1,4 +1,4 @@
-"""How often a category's value was seen, in place of the value."""
+"""A count of how often a category's value was seen, in place of the value."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Stateful:
         return ((self.reads, 0),)
 
     def indexes(self, spec: StatefulSpec) -> int:
-        """How many indexes there are, each of which is learned as some numbers; 0: it makes a number."""
+        """Returns the number of indexes, each of which is learned as some numbers. 0: the transform makes a number."""
         return 0
 
     def rows_of(self, spec: StatefulSpec) -> str:

@@ -19,7 +19,7 @@ WHERE = "model.torch"
 
 
 def tensors_of(module: Any) -> dict[str, Any]:
-    """Its parameters and buffers by name, one that has several names by the first."""
+    """Returns the module's parameters and buffers by name. One with several names has the first."""
     return dict(module.named_parameters()) | dict(module.named_buffers())
 
 
@@ -123,7 +123,7 @@ class TorchInstance:
         made = -1   # the number of its newest step
 
         def go_on_from(number: int) -> None:
-            """Its state is ours, and says that so many steps were made."""
+            """Gives the optimizer our state, and sets its step counts to `number`."""
             for (name, key), tensor in state.items():
                 optimizer.state[self._tensors[name]][key] = tensor
             for name, key in own.steps:

@@ -102,7 +102,7 @@ class TorchModule:
             raise raised(self.name, f"when called with float32 [2, {inputs.width}]", error) from error
 
     def _check(self, spec: ModuleSpec, module: Any) -> None:
-        """Its tensors are those of the spec."""
+        """Checks that the module's tensors are those of the spec. Raises UserMistake if not."""
         has = {name: tuple(tensor.shape) for name, tensor in tensors_of(module).items()}
         wrong = [f"{_shown(tensor.name, tensor.shape)}, got {_shown(tensor.name, has.get(tensor.name))}"
                  for tensor in tensors_in(spec) if has.get(tensor.name) != tensor.shape]

@@ -209,7 +209,7 @@ def _split(flat: Array, tensors: tuple[Tensor, ...]) -> Iterator[tuple[str, Arra
 
 @contextmanager
 def _deterministic() -> Iterator[None]:
-    """As it will be trained: an algorithm that has no such form is refused by PyTorch, by name."""
+    """Makes PyTorch deterministic, as in training. PyTorch refuses, by name, an algorithm that has no such form."""
     import torch
 
     before = torch.get_deterministic_debug_mode()

@@ -23,6 +23,6 @@ get = REGISTRY.get
 
 
 def options(name: str) -> dict[str, Option]:
-    """Its settings beside what it reads."""
+    """Returns the settings of a vertex kind, without what it reads."""
     declared: dict[str, Option] = get(name).OPTIONS
     return declared

@@ -2,10 +2,10 @@
 // rows are three doubles: the head (count, 0, 0), then `count` entries (logit, weight of label 0, weight of label 1),
 // ascending by the logit, then zeros.
 //
-// The count TALLY_FULL says that there are no entries, but marks: a bit at the hash of one logit in eight, 32 bits in a
-// double. A tally has marks when it has seen more than TALLY_ENTRIES logits, and from its start when the tally of the
-// window before had too many marks: logits that all differ then cost little. (Linear counting: Whang, Vander-Zanden and
-// Taylor, 1990.)
+// The count TALLY_FULL says that there are no entries, but marks: 2,048 bits, 32 in a double. The hash of a logit says
+// whether it has a bit (one in eight has) and which. A tally has marks when it has seen more than TALLY_ENTRIES logits,
+// and from its start when the tally of the window before had too many marks: logits that all differ then cost little.
+// (Linear counting: Whang, Vander-Zanden and Taylor, 1990.)
 #pragma once
 #include "base/math.h"
 
@@ -36,11 +36,23 @@ ST_INLINE i64 tally_used(i64 count) {
     return TALLY_WIDTH + (count == TALLY_FULL ? TALLY_MARKS : TALLY_WIDTH * count);
 }
 
+// Sets the count in its place among other writes: a process may be killed between any two of them, and what is not 0
+// must stay within what the count says is used, so that whoever goes on can clear it.
+ST_INLINE void tally_set_count(f64 *tally, i64 count) {
+#if ST_CUDA
+    tally[0] = f64(count);
+#else
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    tally[0] = f64(count);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 // Empties it: no entries, or no marks.
 ST_INLINE void tally_clear(f64 *tally, i64 count) {
     const i64 used = tally_used(tally_count(tally));
-    for (i64 i = 0; i < used; ++i) tally[i] = 0;
-    tally[0] = f64(count);
+    for (i64 i = 1; i < used; ++i) tally[i] = 0;
+    tally_set_count(tally, count);
 }
 
 // The finalizer of MurmurHash3 (Appleby).

@@ -77,7 +77,7 @@ ST_KERNEL void tally(i64 rows, const f32 *z_r, const f32 *label_r, const f32 *we
     ST_ROWS(once, 1) ST_FIRST_LANE share_ec[0] = TALLY_FULL;
 #else
     TallyEntry found[tally_chunk], *entries = tally_entries(share_ec);
-    if (tally_count(base_ec) == TALLY_FULL && tally_count(share_ec) == 0) share_ec[0] = TALLY_FULL;
+    if (tally_count(base_ec) == TALLY_FULL && tally_count(share_ec) == 0) tally_set_count(share_ec, TALLY_FULL);
     for (i64 first = 0; first < rows; first += tally_chunk) {
         const i64 count = tally_count(share_ec), end = smaller(rows, first + tally_chunk);
         if (count == TALLY_FULL) {
@@ -95,7 +95,7 @@ ST_KERNEL void tally(i64 rows, const f32 *z_r, const f32 *label_r, const f32 *we
             continue;
         }
         sort_by_logit(found, others);
-        share_ec[0] = f64(count + others);
+        tally_set_count(share_ec, count + others);
         while (others > 0) {   // from the back, into the room behind
             const bool takes_known = at > 0 && entries[at - 1].z > found[others - 1].z;
             const i64 to = at + others - 1;

@@ -11,7 +11,7 @@
 namespace st {
 
 struct Curves {
-    f64 auc, average_precision;   // -1 where the tally is full: a snapshot has finite numbers
+    f64 auc, average_precision;   // from 0 to 1; -1 where the tally is full or damaged: a snapshot has finite numbers
 };
 
 // Exact where the tally is not full: equal logits count half in the AUC, and the average precision has a threshold at
@@ -32,15 +32,20 @@ inline Curves curves_of(const f64 *tally) {
         selected += below + above;
         if (selected > 0) precision += above * positive / selected;
     }
-    const f64 all = positive * negative;
-    return {all > 0 ? pairs / all : 0.5, positive > 0 ? precision / positive : 0};
+    const f64 all = positive * negative, auc = all > 0 ? pairs / all : 0.5;
+    const f64 average_precision = positive > 0 ? precision / positive : 0;
+    if (!(auc >= 0 && auc < 2 && average_precision >= 0 && average_precision < 2)) return {-1, -1};
+    return {std::min(auc, 1.0), std::min(average_precision, 1.0)};   // rounded sums may be above
 }
+
+// The bits of one double of marks; none where a snapshot has something else there.
+inline u32 bits_of_marks(f64 marks) { return marks >= 0 && marks < 0x1p32 ? static_cast<u32>(marks) : 0; }
 
 // Whether a full tally has marks of more logits than a tally can have entries.
 inline bool has_many_marks(const f64 *tally) {
     i64 bits = 0;
     if (tally_count(tally) != TALLY_FULL) return false;
-    for (i64 i = 0; i < TALLY_MARKS; ++i) bits += std::popcount(static_cast<u32>(tally[TALLY_WIDTH + i]));
+    for (i64 i = 0; i < TALLY_MARKS; ++i) bits += std::popcount(bits_of_marks(tally[TALLY_WIDTH + i]));
     return bits > TALLY_FEW_MARKS;
 }
 
@@ -51,7 +56,7 @@ class TallySum {
         if (tally_count(tally) == TALLY_FULL) {
             fill();
             for (u64 i = 0; i < marks_.size(); ++i)
-                marks_[i] = static_cast<u32>(marks_[i]) | static_cast<u32>(tally[TALLY_WIDTH + i]);
+                marks_[i] = bits_of_marks(marks_[i]) | bits_of_marks(tally[TALLY_WIDTH + i]);
         } else if (marks_.empty()) {
             merge(tally_entries(tally), tally_count(tally));
             if (entries_.size() > TALLY_ENTRIES) fill();

@@ -29,7 +29,7 @@ def mixed(values: Array) -> Array:
 
 
 class Distinct:
-    """How many values differ: counted up to EXACT, then HyperLogLog's estimate (Flajolet et al. 2007)."""
+    """Counts distinct values: exactly up to EXACT, then with HyperLogLog's estimate (Flajolet et al. 2007)."""
 
     def __init__(self) -> None:
         self._exact: Array | None = np.zeros(0, np.uint64)
@@ -105,7 +105,7 @@ class Spread:
         return values, np.array([self._bins[key] for key in keys.tolist()], np.int64)
 
     def histogram(self, edges: Array) -> Array:
-        """How many lie below the first edge, from each to the next, and from the last on."""
+        """Returns the counts below the first edge, from each edge to the next, and from the last edge on."""
         values, counts = self.bins()
         return np.bincount(np.searchsorted(edges, values, side="right"), counts, len(edges) + 1).astype(np.int64)
 

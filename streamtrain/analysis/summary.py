@@ -100,7 +100,7 @@ class Summary:
             self.columns[name].unusable += rows
 
     def document(self, against: Summary | None = None) -> dict[str, Any]:
-        """As JSON can hold it. `against`: what drift is measured from."""
+        """Returns the summary as JSON can hold it. `against`: the summary that drift is measured from."""
         columns = {
             name: column.document(None if against is None else against.columns.get(name), self._stand_ins.get(name))
             for name, column in self.columns.items()

@@ -71,7 +71,7 @@ class GivenFiles:
         return None if found is None else found.rows
 
     def missing(self, files: Sequence[FileEntry]) -> UserMistake:
-        """That names the first of these files that was not given."""
+        """Returns the error that names the first of these files that was not given."""
         file = next((each for each in files if each.digest not in self._by_digest), FileEntry("none", "", 0))
         same = [each for each in self._found if each.name == file.name]
         got = "; ".join(f"{each.path} with {each.digest}" for each in (same or self._found)[:_MAX_FILES_IN_ERROR])

@@ -1,4 +1,4 @@
-"""How an error reaches the user: one message on stderr; a JSON line with --json; the traceback with -vv."""
+"""Shows an error to the user: one message on stderr; a JSON line with --json; the traceback with -vv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the result of `verify` and `replay` is shown."""
+"""Shows the result of `verify` and `replay`."""
 
 from __future__ import annotations
 

@@ -109,7 +109,9 @@ class Session:
         return job
 
     def connected_job(self, path: Path, flags: Mapping[str, str] | None = None) -> Job:
-        """As `job`, after a broker has answered; raises KafkaUnreachable within 10 s where none does."""
+        """Returns the job as `job` does, after a broker has answered.
+
+        Raises KafkaUnreachable within 10 s if no broker answers."""
         job = self.job(path, flags)
         self.admin(job).broker_count()
         return job

@@ -1,4 +1,4 @@
-"""How a job's standing is shown to people: what `streamtrain status` has on the screen."""
+"""Shows a job's status to people: what `streamtrain status` has on the screen."""
 
 from __future__ import annotations
 

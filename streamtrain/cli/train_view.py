@@ -1,4 +1,4 @@
-"""How `streamtrain train` shows its progress: a live panel on a terminal, plain lines elsewhere, or JSON lines."""
+"""Shows the progress of `streamtrain train`: a live panel on a terminal, plain lines elsewhere, or JSON lines."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How a job stands, as far as its snapshots, round logs and control topic say: for one who looks at many jobs.
+"""A short view of a job's status from its snapshots, round logs and control topic, for watching many jobs.
 
-It opens no client: it reads with those that it is given, and holds a few hundred small numbers.
+It opens no client: it reads with the clients that it is given, and keeps a few hundred small numbers.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _snapshot(newest: Located) -> Document:
 
 
 def _in_files(manifest: Manifest) -> Document:
-    """As _positions(): a file's lag are its rows that are not trained yet."""
+    """Returns the same as _positions() for files: a file's lag is its rows that are not trained yet."""
     files = list_files(manifest.gaps, manifest.positions.topic_id)
     lags = [file.rows - at.offset - at.row for file, at in zip(files, manifest.positions.partitions, strict=True)]
     return {

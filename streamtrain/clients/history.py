@@ -40,7 +40,9 @@ def history(
 
 
 def run_ends(job: str, bootstrap: str, kafka: Mapping[str, object] | None = None) -> dict[int, RunEnded | None]:
-    """How each run ended that control knows, by number, also of those that published nothing. Raises as `history`."""
+    """Returns by number how each run in the control topic ended, also runs that published nothing.
+
+    Raises as `history`."""
     known = _control(job, bootstrap, kafka)
     return {number: _end(entry.run, known) for number, entry in sorted(known.runs.items())}
 
@@ -54,7 +56,7 @@ def _control(job: str, bootstrap: str, kafka: Mapping[str, object] | None) -> Co
 
 
 def _end(run: Run, known: Control, published_next: Run | None = None) -> RunEnded | None:
-    """How the run ended, by its own account or by the run that followed it."""
+    """Returns how the run ended, from its own record or the run that followed it; None if neither is known."""
     end = known.ends.get(run.number)
     if end is not None and end.run == run:
         return RunEnded(end.reason, end.exit_code, end.ended_ms)

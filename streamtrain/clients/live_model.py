@@ -128,7 +128,7 @@ class LiveModel(Following[Scorer | None]):
     def answer(self, rows: Any, errors: Errors = ...) -> ModelAnswer[Any]: ...
     # fmt: on
     def answer(self, rows: Any, errors: Errors = "raise") -> ModelAnswer[Any]:
-        """As predict(), with the version, digest and age of the snapshot that made the values."""
+        """Predicts as predict(), and adds the version, digest and age of the snapshot that made the values."""
         scorer = self._used("answer")
         return ModelAnswer(scorer.predict(rows, errors), scorer.version, scorer.digest, scorer.created_ms)
 
@@ -141,7 +141,7 @@ class LiveModel(Following[Scorer | None]):
             raise self._not_ready(f"wait_ready({timeout_s:g})", waited=True)
 
     async def aready(self, timeout_s: float = 30) -> None:
-        """As wait_ready(), while the event loop goes on."""
+        """Waits as wait_ready(), while the event loop goes on."""
         self._refuse_fork()
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 

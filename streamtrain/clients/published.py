@@ -16,7 +16,7 @@ Metrics = Mapping[str, Any]  # total, window: each the figures of the job's loss
 
 @dataclass(frozen=True)
 class RunEnded:
-    """How a run ended; where it could not say so, being killed or replaced, its exit code and time are not known."""
+    """The end of a run. The exit code and time are None if it was killed or replaced and could not report them."""
 
     reason: str
     exit_code: int | None = None

@@ -1,6 +1,6 @@
-"""How a job stands, from its topics alone: newest snapshot, lag, rate, quality over time, dead letters, run.
+"""The status of a job, from its topics alone: newest snapshot, lag, rate, quality over time, dead letters, run.
 
-Joins no group and commits nothing; each look reads what has been added since the last.
+It joins no group and commits nothing. Each refresh reads what has been added since the last.
 """
 
 from __future__ import annotations

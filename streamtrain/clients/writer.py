@@ -178,7 +178,7 @@ class RecordWriter:
         self._outbox.flush(timeout_s)
 
     def close(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
-        """As `flush`; the writer takes nothing afterwards. Safe to call again."""
+        """Flushes as `flush`; the writer accepts nothing afterwards. Safe to call again."""
         if self._forked:
             return  # the producer is the parent's
         outbox = self._outbox
@@ -218,15 +218,15 @@ class RecordWriter:
             log.error("%s", failure)
 
     async def awrite(self, rows: Any, **along: Any) -> int:
-        """As write(), with its keywords; the event loop goes on while it waits. Calls are accepted in their order."""
+        """Writes as write(), with its keywords, without blocking the event loop. Calls are accepted in order."""
         return await self._beside_loop(functools.partial(self.write, rows, **along))
 
     async def aflush(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
-        """As flush(), while the event loop goes on."""
+        """Flushes as flush(), while the event loop goes on."""
         await self._beside_loop(functools.partial(self.flush, timeout_s))
 
     async def aclose(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
-        """As close(), while the event loop goes on."""
+        """Closes as close(), while the event loop goes on."""
         await self._beside_loop(functools.partial(self.close, timeout_s))
 
     async def __aenter__(self) -> Self:
@@ -338,7 +338,7 @@ class _Gathered:
         self.along = along
 
     def take(self, records: Records) -> list[Record]:
-        """Their records; `rows` is empty afterwards."""
+        """Returns the records of the rows; `rows` is empty afterwards."""
         rows, along = self.rows, self.along
         try:
             made = [record for block in records.blocks(rows, along.key, along.own_keys, along.spare_bytes)

@@ -129,7 +129,7 @@ class _Compiler:
         return _Value(len(self.program.operations) - 1, condition)
 
     def column(self, name: str) -> tuple[int, str]:
-        """Its number and what it holds."""
+        """Returns the column's number and what it holds."""
         if name not in self.holds:
             near = nearest(name, self.holds)
             raise ExpressionError(f"expected a column, got {name!r}" + (f"; did you mean {near!r}?" if near else ""))
@@ -267,7 +267,7 @@ _ONE_SIDED = {"negate", "opposite", *(code for code, count in _FUNCTIONS.values(
 
 
 def meaning(program: Program, cells: Sequence[float | str | None], given: Sequence[bool]) -> float | None:
-    """Its value over one row's cells, slowly; None: missing."""
+    """Returns the program's value over one row's cells, slowly; None: missing."""
     values: list[float | None] = []
     for each in program.operations:
         values.append(_one(each, program, values, cells, given))

@@ -154,7 +154,7 @@ def is_columns(row: Mapping[str, Any], names: Names) -> bool:
 
 
 def _depth(value: Any) -> int:
-    """How many lists lie within each other."""
+    """Returns how many lists lie within each other."""
     if isinstance(value, np.ndarray):
         return value.ndim
     if isinstance(value, Mapping):

@@ -21,7 +21,7 @@ DecodePart = Callable[[Sequence[memoryview], NDArray[Any]], bytes]
 
 @cache
 def threads() -> int:
-    """How many decode at a time."""
+    """Returns how many threads decode at a time."""
     return min(MOST_THREADS, len(os.sched_getaffinity(0)))
 
 

@@ -97,7 +97,9 @@ class Pipeline:
         return {"cell": self.readings.index(name)} if name in self.readings else {}
 
     def native(self, made_from: int) -> dict[str, Any] | None:
-        """As _native.DecodePlan takes it; None: there are none. `made_from`: the plan's column of the first made."""
+        """Returns the steps as _native.DecodePlan takes them; None if there are none.
+
+        `made_from`: the plan's column of the first made."""
         if not self.steps:
             return None
         numbers = {name: number for number, name in enumerate(self._columns)}

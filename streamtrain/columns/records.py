@@ -347,7 +347,7 @@ class RowRecords:
 
     @property
     def left_out(self) -> int:
-        """How many rows no record could hold so far."""
+        """Returns how many rows no record could hold so far."""
         return 0 if self._rejecting is None else self._rejecting.found.rows
 
     def where(self, record: int, row: int) -> str:

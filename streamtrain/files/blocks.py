@@ -11,7 +11,7 @@ from streamtrain.files.column_selection import ColumnSelection, Row
 
 
 class Size:
-    """How many rows a block has at most: a `multiple` of packs, and no more than `limit` in all."""
+    """The largest number of rows of a block: a `multiple` of packs, and no more than `limit` in all."""
 
     def __init__(self, rows: int, multiple: int = 1, limit: int | None = None) -> None:
         self._rows = max(multiple, rows - rows % multiple)

@@ -50,7 +50,7 @@ def without_first(blocks: Iterator[FileRows], skip: int) -> Iterator[FileRows]:
 
 
 def count_rows(path: str) -> int:
-    """How many rows a file has, by a look at its lines where they tell. UserMistake as read_rows()."""
+    """Counts the rows of a file, without parsing each if the format allows. Raises UserMistake as read_rows()."""
     with _source(path, None) as (source, found):
         module = file_form(found)
         if hasattr(module, "count"):

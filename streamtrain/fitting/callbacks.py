@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain.compute import snapshot as payload
+from streamtrain.compute.metrics import is_of_one_window
 from streamtrain.compute.spec import Array
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
@@ -53,7 +54,7 @@ class Moment:
         """The score blocks: sums over every row that was scored before it was learned (compute/metrics.py)."""
         assert self._stored.trainer is not None
         arrays = payload.decode(self._stored.trainer)
-        return {name: array for name, array in arrays.items() if name.startswith("score.")}
+        return {name: arrays[name] for name in arrays if name.startswith("score.") and not is_of_one_window(name)}
 
     def stop(self, why: str) -> None:
         """Training ends with this round; what was read beyond it is left."""

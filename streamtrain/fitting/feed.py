@@ -33,7 +33,7 @@ class Feed:
 
     @property
     def left_out(self) -> int:
-        """How many rows of all passes no record could hold so far."""
+        """Returns how many rows of all passes no record could hold so far."""
         return sum(each.left_out for each in self._passes)
 
     def where(self, record: int, row: int) -> str:

@@ -42,7 +42,7 @@ class Fitted(Snapshot):
     rejected: RejectedRows = field(default_factory=RejectedRows, repr=False, compare=False)
 
     def predict(self, rows: Any, errors: Errors | None = None) -> Any:
-        """As LiveModel.predict, but that of many rows each has an answer of its own: a row that cannot be predicted has
+        """Predicts as LiveModel.predict, but each of many rows has its own answer. A row that cannot be predicted has
         a RecordError in its place, and raises it only with errors="raise". One dict alone raises it."""
         return self.scorer.predict(rows, errors)
 
@@ -73,7 +73,7 @@ class Fitted(Snapshot):
         return fitted_of(Fitted, stored, network, History(), origin=origin)
 
     def __reduce__(self) -> Any:
-        """As the bytes that it was made of: what is computed from them is made again."""
+        """Pickles the bytes that it was made of; unpickling computes the rest again."""
         given = {each.name for each in fields(Snapshot)} | {"scorer", "network", "payload", "trainer"}
         rest = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in given}
         network = None if self.network is None else self.network.to_dict()

@@ -1,4 +1,4 @@
-"""How a fit went, publication by publication: as rows, as a frame, as a picture."""
+"""The history of a fit, publication by publication: as rows, as a frame, as a picture."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ class Step:
     ends_epoch: bool  # its last round is the last of a pass
 
     def row(self) -> dict[str, Any]:
-        """As a row of the frame: loss is the mean over the rows trained since the row before, each scored before it was
-        learned; the figures behind it are the newest window's numbers, the constant prediction's beside the model's."""
+        """Returns a row of the frame. Loss is the mean over the rows trained since the row before.
+
+        Each of them was scored before it was learned. The figures behind it are the newest window's numbers, the
+        constant prediction's beside the model's."""
         published = self.published
         steps = int(published.metrics["updates"])
         figures = metrics.numbers(published.metrics["window"])

@@ -48,8 +48,8 @@ _MEANING: dict[int, type[StreamtrainError]] = {each.exit_code: each for each in 
 
 
 class MemoryRun:
-    """To be used with `with`: what leaves it leaves no process, no shared memory, and no thread but one that an
-    iterator of the program holds.
+    """A run in memory, to be used with `with`. Leaving it leaves no process, no shared memory, and no thread but one
+    that an iterator of the program holds.
     """
 
     def __init__(

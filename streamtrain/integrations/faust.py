@@ -28,7 +28,7 @@ class FaustLiveModel(mode.Service):
         self._model: LiveModel | None = None
 
     def predict(self, rows: Any) -> Any:
-        """As LiveModel.predict; quick enough for an agent's coroutine: best with a list from `stream.take()`."""
+        """Predicts as LiveModel.predict, fast enough for an agent's coroutine; best with a `stream.take()` list."""
         return self._started_model().predict(rows)
 
     async def wait_ready(self, timeout_s: float = 30) -> None:

@@ -195,7 +195,7 @@ def _where(topic: str, partition: int, offsets: array[int], each: LeftOut) -> st
 
 
 def arrow_schema(parts: Sequence[Part]) -> Any:
-    """As Spark asks for it: spark_schema() of Arrow."""
+    """Returns spark_schema() as an Arrow schema, as Spark requests it."""
 
     def kind(part: Part) -> Any:
         if part.dtype.str[1:] == _BYTES:

@@ -76,7 +76,7 @@ def found_text(standing: Metrics) -> str:
 
 
 def standing_text(standing: Metrics) -> str:
-    """How far its evaluations are, and where it has ended why."""
+    """Returns how far the evaluations are, and why they ended if they did."""
     if standing["reason"]:
         return found_text(standing).removeprefix("early stopping, ")
     count, since = standing["evaluations"], standing["since"]

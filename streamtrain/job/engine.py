@@ -17,7 +17,7 @@ from streamtrain.job.file import JobFile
 
 
 def schema_of(file: JobFile) -> Schema:
-    """Its columns and transforms, compiled. UserMistake with every problem."""
+    """Compiles the file's columns and transforms. Raises UserMistake with every problem."""
     of_records: dict[str, Any] = {"max_decoded_bytes": file.records.max_decoded_bytes}
     with suppress(ValueError):   # of the format's settings, which is said at their line
         of_records |= formats.of_columns(file.records.named)

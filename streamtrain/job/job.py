@@ -98,8 +98,9 @@ class Job:
         folder: Path | None = None,
         module: Any = None,
     ) -> Job:
-        """As `load`, from the text of a job file; the files that it names lie in `folder`. `module`: a torch.nn.Module,
-        or what makes one, in the place of [model] torch."""
+        """Loads a job as `load`, from the text of a job file; the files that it names lie in `folder`.
+
+        `module`: a torch.nn.Module, or what makes one, in the place of [model] torch."""
         gathered = Gathered(name)
         read_file(gathered, text)
         if gathered.mistakes:
@@ -322,7 +323,7 @@ def _text(path: str | Path) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As a file would give it."""
+    """Returns the value as a file would give it."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -28,7 +28,7 @@ class RegistrySettings:
 
     @property
     def address(self) -> str:
-        """Its URL as it may be shown: without a user's name and password."""
+        """Returns the URL as it may be shown: without a user's name and password."""
         parts = urlsplit(str(self.properties.get("url", "")))
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

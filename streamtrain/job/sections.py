@@ -46,7 +46,7 @@ class TopicSettings(Section):
 
 
 class Records(Section):
-    """How the records look. Each format has settings of its own beside these."""
+    """The format of the records. Each format has its own settings beside these."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -148,7 +148,7 @@ class Model(Section):
 
 
 class Schedule(Section):
-    """How the learning rate goes with the steps of the lineage. Each schedule has settings of its own beside these."""
+    """The learning rate over the steps of the lineage. Each schedule has its own settings beside these."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -158,7 +158,7 @@ class Schedule(Section):
 
 
 class Optimizer(Section):
-    """How the parameters follow the gradient. Each optimizer has settings of its own beside these."""
+    """The rule by which parameters follow the gradient. Each optimizer has its own settings beside these."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -191,7 +191,7 @@ class Averaging(Section):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """As a model spec has it, defaults filled in."""
+        """Returns the averaging as a model spec has it, defaults filled in."""
         return averagings.normal(self.name, self.model_extra or {})
 
 
@@ -246,7 +246,7 @@ class EarlyStopping(Section):
     )
 
     def conditions(self, minimise: bool) -> Conditions:
-        """As they are judged, where that is better of the score."""
+        """Returns the conditions for early stopping. `minimise`: a lower score is better."""
         return Conditions(
             minimise, invalid_score=self.invalid_score, best_score=self.best_score, no_improvement=self.no_improvement,
             least_improvement=self.least_improvement, rows=self.rows, epochs=self.epochs, time_s=self.time_s,
@@ -262,7 +262,7 @@ MOST_ROWS = 1_048_576  # of a slot
 
 
 class Train(Section):
-    """How batches, workers and rounds are cut."""
+    """The size of batches, workers and rounds."""
 
     batch_rows: int = Field(default=256, ge=1, le=MOST_ROWS, description="rows in a batch, once it is full-grown")
     batch_growth: Annotated[int | None, Count(1, 1_000_000_000)] = Field(
@@ -327,7 +327,7 @@ class Train(Section):
 
 
 class Ingest(Section):
-    """How records are read."""
+    """The way records are read."""
 
     threads: Annotated[int | None, Count(1, 256, none="auto")] = Field(
         default=None,
@@ -362,7 +362,7 @@ class Publish(Section):
 
 
 class Predict(Section):
-    """How predictions are written."""
+    """The way predictions are written."""
 
     delivery: Literal["exactly_once", "at_least_once"] = Field(
         default="exactly_once",

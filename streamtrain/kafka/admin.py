@@ -109,7 +109,7 @@ class Admin:
         return set(self._metadata().topics)
 
     def broker_count(self) -> int:
-        """How many brokers there are now; the cheapest way to learn whether one answers.
+        """Returns how many brokers there are now; the cheapest way to learn whether one answers.
 
         A question without any topic ends the process where a broker has just been fenced: librdkafka 2.16 asserts that
         DescribeCluster's answer names a broker.

@@ -1,4 +1,4 @@
-"""How far a consumer group is behind in a topic, seen from outside: joins no group and commits nothing."""
+"""The lag of a consumer group in a topic, seen from outside: joins no group and commits nothing."""
 
 from __future__ import annotations
 

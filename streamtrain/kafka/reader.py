@@ -60,7 +60,7 @@ def read_all(
 
 
 def silence(topic: str, missing: Mapping[int, int]) -> KafkaUnreachable:
-    """That nothing came of what is `missing`: partitions, and where each was to be read up to."""
+    """Returns the error that no message came. `missing`: partitions, and the offset each was to be read up to."""
     ends = ", ".join(f"offset {end} of partition {partition}" for partition, end in missing.items())
     return KafkaUnreachable(
         f"{topic}: expected its messages up to {ends}, no answer from Kafka in {TIMEOUT_S:.0f} s"

@@ -125,7 +125,7 @@ class SnapshotTopic:
         return self.named_by(self.newest_manifest(), version)
 
     def named_by(self, newest: Located | None, version: Version) -> Located:
-        """As named(), where `newest` is the newest manifest."""
+        """Finds a snapshot as named(), where `newest` is the newest manifest."""
         target = version if version != BEST else None if newest is None else newest.manifest.best
         if newest is not None and newest.manifest.version == target:
             return newest
@@ -277,7 +277,7 @@ class SnapshotTopic:
         return gathered.stored(located, f"{self.name}@{located.offset}")
 
     def hand_on(self, located: Located, put: Callable[[int, bytes], None]) -> None:
-        """As `load`, one chunk at a time: each that is as its manifest says goes to `put`, with its place."""
+        """Loads as `load`, one chunk at a time. Each chunk that matches its manifest goes to `put`, with its place."""
         gathered = Chunks(located.manifest, trainer=True, put=put)
         self._gather(located, gathered, None)
         gathered.check_whole(located, f"{self.name}@{located.offset}")

@@ -1,4 +1,4 @@
-"""How long the supervisor pauses before a new run, and when it gives up.
+"""The supervisor's pauses before a new run, and its decision to give up.
 
 Used by the supervisor.
 """

@@ -1,4 +1,4 @@
-"""How a new lineage begins: with its state in place and published, before anything is trained of it."""
+"""The beginning of a new lineage: its state is in place and published before any training."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ def usable_cores() -> list[int]:
 
 
 def usable_count(groups: Path = _GROUPS, group: Path = _GROUP) -> int:
-    """How many of them it may keep busy: no more than the quota of its control group, or of one above, lets it (the
-    kernel's cgroup-v2, cpu.max); 1 or more."""
+    """Returns how many cores the process may keep busy; 1 or more. That is no more than the quota of its control group,
+    or of one above, allows (the kernel's cgroup-v2, cpu.max)."""
     count = float(len(os.sched_getaffinity(0)))
     for folder in _folders(groups, group):
         try:
@@ -72,7 +72,7 @@ def crowded(job: Job) -> str:
 
 
 def shown(cores: Sequence[int]) -> str:
-    """As taskset writes a list: 0-3,8."""
+    """Returns the cores as taskset writes a list: 0-3,8."""
     starts = [at for at in range(len(cores)) if at == 0 or cores[at] != cores[at - 1] + 1]
     runs = [(cores[first], cores[end - 1]) for first, end in pairwise([*starts, len(cores)])]
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -1,4 +1,4 @@
-"""How an ingest begins, whatever it reads.
+"""The beginning of an ingest, for every record source.
 
 Used by the ingests.
 """

@@ -1,4 +1,4 @@
-"""How a run begins: which lineage it goes on with, its state put in place; then a first publication where it is new.
+"""The beginning of a run: it picks the lineage, puts its state in place, and publishes first if it is new.
 
 Used by the coordinator, after fencing and before READY.
 """

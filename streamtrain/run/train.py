@@ -95,7 +95,7 @@ def train(job: Job, options: TrainOptions, on_event: Callable[[Event], None], st
 
 
 def _ingest_threads(threads: int | None, most: int) -> int:
-    """As many as the job says, else one for four cores; at most so many."""
+    """Returns the job's number of threads, else one for four cores; at most `most`."""
     return min(threads or max(1, len(os.sched_getaffinity(0)) // 4), most)
 
 

@@ -58,7 +58,7 @@ class AccessLog:
             sys.stderr.flush()
 
     def _time(self, now_s: float) -> str:
-        """To the second, made once for each."""
+        """Returns the time to the second; the text is made once for each second."""
         if int(now_s) != self._clock_s:
             self._clock_s = int(now_s)
             of = time.gmtime(now_s) if self._is_json else time.localtime(now_s)

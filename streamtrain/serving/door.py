@@ -165,7 +165,7 @@ def _named(path: str) -> tuple[str, str, str]:
 
 
 def _json_bytes(scope: Scope) -> int | None:
-    """How much of a body is JSON; None: all."""
+    """Returns how many bytes of a body are JSON; None: all."""
     length = header(scope, HEAD_LENGTH)
     if length is not None and not length.isdigit():
         raise Refusal(400, f"{HEAD_LENGTH.decode()}: expected a number, got {length.decode('latin-1')}")

@@ -1,4 +1,4 @@
-"""How a server is asked: predictions in its OpenAPI document and on its first page, with an example of each job's rows.
+"""The OpenAPI document and first page of a server: its predictions, with an example of each job's rows.
 
 No script and nothing from another host.
 """

@@ -102,7 +102,7 @@ def _run(config: Config, table: ServingTable, number: int, logging: dict[str, st
 
 
 class _Shutdown:
-    """To end, before there is a server or after."""
+    """A request to end, before there is a server or after."""
 
     def __init__(self) -> None:
         self._server: Any = None

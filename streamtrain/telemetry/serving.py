@@ -54,7 +54,7 @@ class ServingTable:
         return ServingRow(self.view()[start : start + self._row_size], self.jobs)
 
     def listening(self) -> int:
-        """How many processes do."""
+        """Returns how many processes are listening."""
         return int(sum(self.view()[:: self._row_size]))
 
     def exposition(self) -> bytes:
@@ -153,7 +153,7 @@ def _gauge(name: str, text: str) -> GaugeMetricFamily:
 
 
 def _buckets(counts: Sequence[float]) -> list[tuple[str, float]]:
-    """As Prometheus has them: each holds those before."""
+    """Returns Prometheus's cumulative buckets: each includes the ones before."""
     total, found = 0.0, []
     for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), counts, strict=True):
         total += count

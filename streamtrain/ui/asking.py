@@ -1,4 +1,4 @@
-"""How a visitor chooses: one job, snapshots of it; by links and forms, so that the address has all of it."""
+"""The choice of one job and its snapshots by a visitor: by links and forms, so that the address has all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long requests wait for their predictions: time stamps of the newest predictions beside those of their requests.
+"""The delay from requests to predictions: timestamps of the newest predictions beside those of their requests.
 
 A sample, read in a thread of its own from the two topics alone.
 """

@@ -79,7 +79,7 @@ class Examining:
 
     @property
     def left(self) -> int:
-        """How many of those that the topic has are still to be looked into."""
+        """Returns how many of the topic's snapshots are still to be examined."""
         return len(self._waiting())
 
     # in the thread

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Values(NamedTuple):
-    """How often texts of a column stand in `rows` rows: the commonest ones."""
+    """The most frequent texts of a column, with their counts in `rows` rows."""
 
     rows: int
     counts: Sequence[tuple[str, int]]

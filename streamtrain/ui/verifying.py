@@ -21,7 +21,7 @@ class Stopped(StreamtrainError):
 
 @dataclass(frozen=True)
 class Verified:
-    """How one ended: with a report, or why not."""
+    """The end of one verification: a report, or the reason why there is none."""
 
     at_s: float  # Unix time
     seconds: float

@@ -13,7 +13,7 @@ FILE_LINES, TEST_FILE_LINES = 400, 800
 FUNCTION_LINES = 50
 LINE_COLUMNS = 120
 DOCSTRING_LINES = 5
-OPENINGS = re.compile(r"\s*(Of|What|Those|Where|Who|Whether)\b")
+OPENINGS = re.compile(r"\s*(As|How|Its|Of|That|Their|Those|To|What|Where|Whether|Who|Whose)\b")
 NATIVE = (".h", ".cpp", ".cu", ".cuh")
 LATER = re.compile("TO" + r"DO|FIX" + "ME|X" + "XX")
 

@@ -87,7 +87,7 @@ except SystemExit: pass
 
 
 def test_help_is_quick_and_loads_no_command(run: Run) -> None:
-    """Its calls, which unlike seconds are the same each time, are hardly more than its library needs for nothing."""
+    """Counts calls, which unlike seconds are the same each time: hardly more than its library needs for nothing."""
 
     def took(code: str) -> tuple[int, set[str]]:
         program = [sys.executable, "-c", COUNTED.format(code)]

@@ -340,7 +340,7 @@ def test_texts_that_only_look_like_amounts(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("True", "False"), ("true", "false"), ("TRUE", "FALSE")])
 def test_true_and_false_are_what_a_program_has(run: Run, tmp_path: Path, words: tuple[str, str]) -> None:
-    """As a category and as the label; whole floats that are ids, too."""
+    """Tests such a column as a category and as the label, and whole floats that are ids."""
     flags = [words[at * 7 % 11 % 2] for at in range(200)]
     ids = [f"{3 * (at % 40)}.0" for at in range(200)]
     path, sample = tmp_path / "job.toml", written(tmp_path, {"flag": flags, "user_id": ids, "late": flags[::-1]})

@@ -1,5 +1,7 @@
-"""How a job is seen from the command line: its status, history, snapshots, predictions, columns and checks, in words,
-lines and JSON."""
+"""The views of a job on the command line: its status, history, snapshots, predictions, columns and checks.
+
+Each is tested in words, lines and JSON.
+"""
 
 from __future__ import annotations
 

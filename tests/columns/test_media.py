@@ -394,7 +394,7 @@ def kinds_of_jpeg() -> dict[str, bytes]:
 
 @over("channels", [1, 3])
 def test_a_jpegs_points_are_opencvs(channels: int) -> None:
-    """Its own, or those of a library that is quicker: nobody can tell; of a damaged one too."""
+    """The points come from OpenCV or from a quicker library: nobody can tell. This holds for damaged files too."""
     chance, damaged = random.Random(channels), 0
     for name, raw in kinds_of_jpeg().items():
         assert np.array_equal(product_pictures.opened(raw, channels), of_opencv(raw, channels)), name
@@ -439,7 +439,7 @@ def log_mel(wave: Any, rate: int, window: int, step: int, mel: int) -> tuple[Any
     [(256, 128, 20, 0.1), (200, 80, 40, 0.01), (33, 7, 4, 0.0), (400, 400, 64, 1e-3)],
 )
 def test_features_are_log_energies_by_bands(window: int, step: int, mel: int, noise: float) -> None:
-    """To 3e-4 what float64 gives, where a band has more than 1e-9 of its frame's loudest: 90 dB."""
+    """Compares with float64 to 3e-4, where a band has more than 1e-9 of its frame's loudest: 90 dB."""
     wave = tone(4000, noise=noise)
     form = {"features": {"mel": mel, "window": window, "step": step}, "seconds": 0.5}
     found = decoded("audio", wav(wave, subtype="FLOAT"), **form).reshape(-1, mel)

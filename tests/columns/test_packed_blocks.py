@@ -208,7 +208,7 @@ TAGS: dict[str, Any] = {"kind": "category", "list": True, "buckets": 1000, "miss
 
 
 def decoded(schema: Schema, record: bytes) -> tuple[int, list[Any], list[Any]]:
-    """How many rows train, the dead ones with their reasons, and the lists."""
+    """Returns how many rows train, the dead rows with their reasons, and the lists."""
     slot = RowSlot(schema, 64)
     ((used, tally),) = slot.record(record)
     lists = [row.tolist() for row in slot.views[block_name("tags")][:used]]

@@ -156,7 +156,7 @@ def test_a_dict_is_columns_by_its_first_known_key() -> None:
 
 
 def test_nothing_of_a_job_without_paths_has_changed() -> None:
-    """Its columns' digest is in the manifests and logs of jobs that run."""
+    """Checks the digest of a job's columns, which is in the manifests and logs of running jobs."""
     flat = Schema.from_columns({"x{1..2}": {"missing": 0}, "late": LATE}, "binary_cross_entropy")
     text = (
         '{"columns":[{"missing":0,"name":"x1"},{"missing":0,"name":"x2"},{"name":"late","role":"label"}],'
@@ -281,7 +281,7 @@ ROW = {"id": 7, "distance": 2.5, "zone": "centre", "tip": 1}
 
 
 def schema(root: str) -> Schema:
-    """That of the page, whose events stand inside of `payload`, or of events as they are."""
+    """Returns the schema of the page, for events inside of `payload` or for events as they are."""
     (text,) = [text for kind, text in blocks(ROOT / "docs" / "produce.md") if kind == "toml" and "payload." in text]
     return Job.parse(text.replace("payload.", root), name="trips.toml").schema
 

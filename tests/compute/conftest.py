@@ -206,7 +206,7 @@ class Rig:
         return bytes(self.state.tobytes() + self.share.tobytes() + plan.output()[: self.rows].tobytes())
 
     def statistics(self, plan: Any) -> None:
-        """As after a lineage's first round: the base has the batch's moments."""
+        """Sets the statistics as after a lineage's first round: the base has the batch's mean and variance."""
         counts = self.blocks["weight"][: self.rows, 0] > 0
         for block in self.model.blocks:
             if block.rule == "moments":

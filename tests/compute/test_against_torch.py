@@ -509,7 +509,10 @@ def few_rows(rig: Any, spec: Any, count: int, **settings: Any) -> Any:
 
 @over("count", [1, 2, 9])
 def test_a_batch_of_few_rows_is_normalised_by_the_running_statistics(rig: Any, spec: Any, count: int) -> None:
-    """As a prediction is, and then joins them, by as much as it has rows; what lies below it learns."""
+    """Normalises the batch as a prediction does. Then the running statistics take it in by its share of rows.
+
+    The layers below still learn.
+    """
     rigged, rows = few_rows(rig, spec, count, least_rows=10, momentum=0.2), slice(3, 3 + count)
     views, plan = rigged.model.views(rigged.state), rigged.plan()
     before = {name: view.copy() for name, view in views.items()}
@@ -550,7 +553,7 @@ def test_a_stream_is_learned_from_its_first_batches_on(growth: int) -> None:
 
 @over("counted", [1, 40])
 def test_running_statistics_that_are_not_finite_are_reported(rig: Any, spec: Any, counted: int) -> None:
-    """Their square is past float32, the loss is not."""
+    """Checks a value whose square overflows float32, while the loss stays finite."""
     rigged = few_rows(rig, spec, counted)
     rigged.blocks["numbers"][3] = 1e25
     plan = rigged.plan()

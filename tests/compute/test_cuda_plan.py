@@ -1,4 +1,4 @@
-"""How the CUDA backend drives CuPy: on a GPU, and on a stand-in that runs the host's kernels."""
+"""Tests of how the CUDA backend drives CuPy: on a GPU, and on a stand-in that runs the host's kernels."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_on_the_stand_in(fake_cupy: Any, op: Op, types: str) -> None:
 @pytest.mark.gpu
 @over(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
 def test_on_a_gpu(device: Device, op: Op, types: str) -> None:
-    """Its meaning in float64, as on the CPU; of plain values too."""
+    """Compares an op with its meaning in float64, as on the CPU, for plain values too."""
     for n in (*HOSTILE_SIZES, 5000):
         usual = meaning(op, given(op, types, n))
         for kind in ("", *KINDS):

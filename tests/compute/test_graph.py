@@ -33,7 +33,7 @@ from tests.compute.shapes import HIDDEN, each_shape
 
 
 def test_a_list_of_layers_is_the_graph_of_the_same(rig: Any, spec: Any) -> None:
-    """To the bit, under the same names."""
+    """Checks that the bits are equal, under the same names."""
     chain = rig(spec(layers=[HIDDEN, {"dense": 4, "activation": "tanh"}], categories=2, standardize=True))
     network = [{"name": "dense1", "dense": 4, "activation": "tanh", "of": "dense0"},
                 {"name": "dense0", **HIDDEN, "of": "input"}]  # fmt: skip
@@ -106,7 +106,7 @@ def test_a_model_begins_as_the_constant_prediction(rig: Any, spec: Any) -> None:
 
 
 def test_a_shared_layer_has_the_sum_of_its_gradients(rig: Any, spec: Any) -> None:
-    """As one layer of both halves of a batch: two towers over the same input are one, twice."""
+    """Tests two towers over the same input, which are one tower twice, like one layer of both halves of a batch."""
     towers = [
         {"name": "a", **HIDDEN, "of": "input"}, {"name": "b", "like": "a", "of": "input"},
         {"name": "c", "dense": 1, "of": "a"}, {"name": "d", "like": "c", "of": "b"},

@@ -28,7 +28,7 @@ def test_all_kernels_compile(nvrtc: Any, arch: str) -> None:
 
 @over("op", DEVICE_OPS, ids=lambda op: op.name)
 def test_each_header_stands_alone(nvrtc: Any, op: Op) -> None:
-    """As far as PTX, which takes half the time: what becomes of that is compiled above."""
+    """Compiles only to PTX, which takes half the time. The test above compiles what becomes of it."""
     nvrtc.compile(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "compute_90", FLAGS)
 
 

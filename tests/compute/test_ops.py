@@ -246,7 +246,7 @@ def arrays_of(content: Any) -> list[Any]:
 
 
 def bits(content: Any, fields: Sequence[str]) -> Any:
-    """To compare; of a NaN not which one it is."""
+    """Returns bits to compare. All NaNs count as the same."""
     if isinstance(content, _native.StepBlock):
         return tuple(repr(getattr(content, name)) for name in fields)
     values: Array = content.copy()
@@ -285,8 +285,11 @@ def named_outcomes(op: Op, values: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def assert_near(kind: str, name: str, found: Array, expected: Array, limit: Array) -> None:
-    """As far from the meaning as the limit at most, where a float can hold it. What overflowed on the way may be
-    infinite or NaN, but not a wrong number; what is no number in the meaning is none here, gradients aside."""
+    """Asserts that a value is within the limit of the meaning, where a float can hold it.
+
+    A value that overflowed on the way may be infinite or NaN, but not a wrong number. A NaN of the meaning is a NaN
+    here too, gradients aside.
+    """
     with np.errstate(all="ignore"):
         finite = np.isfinite(expected.astype(found.dtype))
         far = finite & ~(abs(found.astype(np.float64) - expected) <= limit)
@@ -499,7 +502,7 @@ def test_against_pytorch(name: str, dtype: Any, close: float) -> None:
 @over("name", ops.activations())
 @over("dtype", [np.float32, np.float64])
 def test_at_the_ends_of_the_numbers(name: str, dtype: Any) -> None:
-    """As the reference says, and the same on every instruction set; what is no number stays none."""
+    """Compares with the reference, and demands the same bits on every instruction set. A NaN stays NaN."""
     with np.errstate(over="ignore", under="ignore"):
         x = np.array(ENDS, dtype)
     forward, gradient = (ops.get(f"{name}_{which}") for which in ("forward", "gradient"))

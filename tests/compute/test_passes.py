@@ -234,7 +234,7 @@ def test_one_that_is_for_no_rows_is_not_elementwise() -> None:
 
 
 def test_what_a_chain_needs_lies_in_no_two_places() -> None:
-    """Its strips are done one after the other: what its first call reads is needed by the last."""
+    """A chain runs its strips one after the other, so its last call still needs what the first one reads."""
     x, a, b, c = (work(name) for name in "xabc")
     tile = Tiled((Call("copy_columns", "", (ROWS, 1, 1, 0, 1, 0, c, x)), scaled(a, x), scaled(b, a), scaled(c, b)))
     sizes, local = dict.fromkeys("xabc", 4000), frozenset("xab")   # of one tile

@@ -88,8 +88,10 @@ def test_averages_and_counters_are_the_states() -> None:
 
 @pytest.mark.parametrize("rows", [1, 9, 31, 32])
 def test_a_batch_too_small_for_moments_takes_the_running_ones_and_moves_them(rows: int) -> None:
-    """As the layer of ours does: by the moments of few rows, as a stream's first batches are, it learned next to
-    nothing."""
+    """Expects what our own layer does.
+
+    A stream's first batches have few rows. By the mean and variance of these it learned next to nothing.
+    """
     layers = [{"dense": 8}, {"batch_norm": 1e-5, "activation": "relu"}]
     given = {"optimizer": "sgd"}   # adam learns by the sign of noise where a gradient is 0, as below a norm
     theirs, ours = rig_with(with_moments, rows=rows, **given), Rig(spec_of(layers=layers, **given), rows=rows)
@@ -135,7 +137,7 @@ def test_its_gradient_is_that_of_the_training_pass(loss: str) -> None:
 
 @over("rows", [9, 50])
 def test_running_moments_that_are_not_finite_are_reported(rows: int) -> None:
-    """Their square is past float32, the loss is not: no snapshot may have them."""
+    """Checks a value whose square overflows float32, while the loss stays finite. No snapshot may have it."""
     rigged = rig_with(with_moments, rows=rows)
     rigged.blocks["weight"][:rows] = 1
     rigged.blocks["numbers"][3] = 1e25
@@ -293,7 +295,7 @@ def test_its_own_optimizer_learns_as_in_a_plain_loop() -> None:
 
 
 class Frozen(Configured):
-    """Whose first layer somebody else has trained."""
+    """A network whose first layer somebody else has trained."""
 
     make = staticmethod(lambda parameters: torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.5))
 

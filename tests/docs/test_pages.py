@@ -178,7 +178,7 @@ Settings = dict[str, Any]  # with the default that is told, or ...
 
 
 def tables(page: Path) -> Iterator[list[list[str]]]:
-    """Their rows' cells, those of the head first."""
+    """Yields the cells of each table of a page, row by row, the head first."""
     for table in re.findall(r"(?:^\|.*\|\n)+", page.read_text("utf-8"), re.MULTILINE):
         head, _, *rows = table.splitlines()
         yield [[cell.strip() for cell in line.strip("|").split(" | ")] for line in (head, *rows)]

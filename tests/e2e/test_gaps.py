@@ -201,7 +201,7 @@ def test_of_two_trainers_started_at_once_one_trains(kafka: Any, tmp_path: Path) 
 
 
 def test_an_old_run_woken_after_its_replacement_is_mute(kafka: Any, tmp_path: Path) -> None:
-    """Its processes are stopped in the midst of a transaction, and continued once another run has published."""
+    """Stops the processes in the middle of a transaction, and continues them once another run has published."""
     job = LiveJob(kafka, tmp_path)
     old = job.start("train", STREAMTRAIN_FAILPOINTS="coordinator.stall_in_transaction=5~8")
     for part in range(3):

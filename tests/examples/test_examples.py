@@ -85,7 +85,7 @@ EVERY: dict[str, tuple[Written, str, dict[str, float]]] = {
 
 
 def written(name: str, folder: Path, rows: int | None = None) -> Path:
-    """Its data as the file that its job file tells of; skips where it is not there."""
+    """Writes the example's data as the file that its job file names. Skips the test where there is no data."""
     write, end, _ = EVERY[name]
     path = folder / f"{name}{end}"
     try:

@@ -50,7 +50,7 @@ ROWS = [
 
 
 def texts(rows: list[dict[str, Any]], end: str = "\n") -> str:
-    """As CSV."""
+    """Returns the rows as CSV."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, ["x", "n", "word", "other", "code", "at", "late"], lineterminator=end)
     writer.writeheader()

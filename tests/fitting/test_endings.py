@@ -1,4 +1,4 @@
-"""How a `fit` ends, and that a worker which is killed costs nothing: the bits are those of a run in which all live."""
+"""Tests of how a `fit` ends, and that a killed worker costs nothing: the bits are those of a run in which all live."""
 
 from __future__ import annotations
 

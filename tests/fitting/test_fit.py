@@ -507,7 +507,7 @@ def test_a_missing_number_is_at_the_mean() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"average_optimizer_state": False}, {"batch_growth": 50, "workers": 3}])
 def test_it_goes_on_where_another_ended(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """To the bits of one fit of two passes: its parameters, moments, scores, batch growth and rounds."""
+    """Expects the bits of one fit of two passes: its parameters, moments, scores, batch growth and rounds."""
     tables, given = with_train(**settings), columns(1500)
     whole, first = fit(tables, given, epochs=2), fit(tables, given)
     first.save(tmp_path)

@@ -161,7 +161,7 @@ def streamed(spark: SparkSession, source: Path, to: Path, checkpoint: Path) -> N
 
 
 def forget(checkpoint: Path) -> None:
-    """That the last epoch has ended, as a driver does that is killed before it could note it."""
+    """Forgets that the last epoch has ended, like a driver that was killed before it could note it."""
     last = max(
         (each for each in (checkpoint / "commits").iterdir() if each.name.isdecimal()), key=lambda p: int(p.name)
     )

@@ -162,7 +162,7 @@ WITHOUT_DEFAULT = (
 
 @over("setting", settings_table, ids=lambda setting: setting.path)
 def test_each_setting(setting: Any) -> None:
-    """Its default as text of the file gives the default; it has help; its environment name reaches it."""
+    """Checks that a setting has help, its default as text gives the default, and its environment name works."""
     path, default, bare = setting.path, setting.default, BARE
     assert setting.help and setting.takes
     if path in WITHOUT_DEFAULT or "<" in path or path.startswith("kafka."):
@@ -467,7 +467,10 @@ def test_with_a_registry_records_have_its_frame_unless_they_say_otherwise() -> N
 
 
 def test_a_frame_without_a_registry_is_a_mistake() -> None:
-    """Its records would be waited for, for ever; a manifest's job has no registry of its own."""
+    """A job with this frame would wait for its records forever.
+
+    A manifest's job has no registry of its own.
+    """
     with pytest.raises(JobMistakes) as caught:
         Job.parse(BASE.replace("[columns]", 'frame = "registry"\n[columns]'), name="flights.toml")
     (mistake,) = caught.value.mistakes

@@ -541,7 +541,7 @@ def test_a_start_waits_until_the_fencing_is_written(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.full
 def test_a_node_alone_that_slept_leads_on(tmp_path: Path) -> None:
-    """Its own controller would fence it when it wakes, and Kafka 4.3 then forgets transactions it was about to end."""
+    """A node's own controller would fence it when it wakes. Kafka 4.3 then forgets transactions it was about to end."""
     with start_broker(tmp_path / "kafka", fast_start=True) as broker:
         Admin(broker.bootstrap).ensure([TopicWish("x", "written", 1)])
         before = leader_epoch(broker.bootstrap)

@@ -148,7 +148,7 @@ def text(content: bytes) -> bytes:
 
 
 def argument(native_type: str, content: Any) -> bytes:
-    """As kernel_driver.cpp reads it."""
+    """Serializes an argument as kernel_driver.cpp reads it."""
     if content is None:
         return struct.pack("<Q", NULL) + text(b"")
     if isinstance(content, _native.StepBlock):

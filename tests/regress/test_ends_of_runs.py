@@ -1,4 +1,4 @@
-"""How runs end, and that control shows it: deaths, replacements, refusals, drains that take too long.
+"""Tests of how runs end, and that control shows it: deaths, replacements, refusals, drains that take too long.
 
 What a job's topics show of its past: settings of then, snapshots that are gone, topics made again, restores.
 """

@@ -332,7 +332,7 @@ def test_a_client_that_goes_deaf_after_a_lost_answer_is_made_anew(
 @pytest.mark.parametrize("soon", SOON_AND_USUAL)
 @pytest.mark.parametrize("fault", ["consume_batch_queue=150*", "metadata=3*"])
 def test_ingest_reads_on_with_another(kafka: Any, tmp_path: Path, librdkafka: Path, fault: str, soon: bool) -> None:
-    """As librdkafka's consumer may go deaf after its broker has stalled."""
+    """A fault makes the consumer deaf, as librdkafka's may be after its broker has stalled."""
     job = LiveJob(kafka, tmp_path)
     running = job.start("train", **environment(librdkafka, tmp_path, fault, soon))
     rows = 0
@@ -401,7 +401,7 @@ os._exit(7)
 
 
 def test_a_producer_that_does_not_end_holds_up_only_who_ends_it(librdkafka: Path) -> None:
-    """Its end waits inside librdkafka."""
+    """The end of such a producer waits inside librdkafka."""
     command = [sys.executable, "-c", NEVER_ENDS, str(librdkafka)]
     done = subprocess.run(command, env={**os.environ, "FAULTS": "destroy=1"}, timeout=120)
     assert done.returncode == 7

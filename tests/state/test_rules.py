@@ -1,11 +1,15 @@
-"""How state is laid out, and how its rules average a round, against their meaning in plain Python, and those that go on
-from round to round by themselves."""
+"""Tests of how state is laid out, and of how its rules average a round, against their meaning in plain Python.
+
+Also those rules that go on from round to round by themselves.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+import mmap
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -600,6 +604,29 @@ def test_the_rows_of_what_is_forgotten_are_zero_in_every_block_that_is_its(worke
     assert found["other"].all()
     again = run.train([{**ones, **idle}] * workers, [1.0] * workers)
     assert all(again[name].all() for name, rule in TABLES.items() if rule == "learned")
+
+
+def test_a_tally_can_be_cleared_whoever_dies_while_it_is_written() -> None:
+    """Only this finds a count that is smaller than what is left behind it: the next round's bits would depend on it."""
+    layout = made([("score.distinct", "score", "tally", tally.empty().shape, "")])
+    starts = np.zeros((2, layout.state_bytes), np.uint8)
+    views(layout, starts[0])["score.distinct"][:] = np.arange(1 + tally.ENTRIES)[:, None] + [[tally.ENTRIES, 0, 0]]
+    views(layout, starts[0])["score.distinct"][0] = [tally.ENTRIES, 0, 0]
+    mean = np.frombuffer(mmap.mmap(-1, layout.state_bytes), np.uint8)
+    folds = np.frombuffer(mmap.mmap(-1, 8), np.int64)
+    for kill in range(80):
+        folds[0] = 0
+        child = os.fork()
+        while child == 0:   # until it is killed
+            for start in starts:
+                _native.average(layout, start.ctypes.data, [], mean.ctypes.data)
+            folds[0] += 1
+        while folds[0] < 10 + kill:   # so that it is folding
+            pass
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = views(layout, mean)["score.distinct"]
+        assert not found[1 + int(found[0, 0]) :].any(), f"count {found[0, 0]}, kill {kill}"
 
 
 LAID_OUT = [(1,), (16,), (17, 1), (5, 13, 3), (0, 4), (2, 3, 4, 5), ()]

@@ -358,7 +358,7 @@ def filler_of(run: ArenaRun, open_: Open = of_iterators) -> _native.LogFiller:
 
 
 def filled(run: ArenaRun, log: Log) -> list[tuple[_native.LogStatus, int, int]]:
-    """How each slot of the log was filled, and trained."""
+    """Fills the slots of the log and trains their rounds. Returns how each was filled."""
     (rounds, slots, ranges), filler = log, filler_of(run)
     ends = []
     for round_ in rounds:

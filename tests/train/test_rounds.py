@@ -211,7 +211,7 @@ class Deferred:
 
 
 class DeferredRun(LoggedRun):
-    """Its workers' plans run their steps when they are collected."""
+    """A run whose workers' plans run their steps when they are collected."""
 
     def __init__(self, workers: int, steps_ahead: int) -> None:
         self.steps_ahead = steps_ahead

@@ -1,6 +1,6 @@
 // tally -- the distinct logits of the open window (base/tally.h): those known, then each worker's share, merged in
-// worker order. Only what a tally uses is touched, so that an empty one costs nothing. The averager empties it where a
-// window closes (ring/window_ring.h).
+// worker order. Only what a tally uses is touched, so that an empty one costs nothing. The averager begins it anew when
+// a window closes (ring/window_ring.h).
 #pragma once
 #include "state/parts.h"
 #include "state/tally.h"

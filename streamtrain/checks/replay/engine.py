@@ -152,7 +152,7 @@ class Engine:
         self._ingest.fill_round(round=round_.number, first_slot=first_slot, rows=rows)
 
     def _filled(self, slot: int, ranges: Structs) -> int:
-        """How many rows the ranges have brought into the slot."""
+        """Returns how many rows the ranges have brought into the slot."""
         try:
             status, rows, at = self._filler.fill(slot, ranges.tobytes())
         except _native.KafkaFailure as failure:

@@ -91,7 +91,7 @@ class _TopicReader(RecordReader):
         return RecordsCompacted(where, self._gone)
 
     def _gone(self, log: RoundLog) -> int:
-        """How many records that the log tells of are not there any more."""
+        """Returns how many records of the log's ranges no longer exist."""
         spans: dict[int, tuple[int, int | None]] = {}
         for part in log.ranges:
             begin, _ = spans.get(partition := int(part["partition"]), (int(part["from_offset"]), None))

@@ -163,7 +163,9 @@ class _Reading:
         self.records = self.rows = 0
 
     def stretch(self, partition: Partition, stretch: _Stretch, decoder: RecordDecoder, may_compact: bool) -> int:
-        """How many of its records were compacted away, which is a problem unless the topic's policy may do so."""
+        """Returns how many of the stretch's records were compacted away.
+
+        That is a problem unless the topic's policy may do so."""
         ranges = [each for each in stretch.ranges if int(each[0]["from_offset"]) >= partition.low]
         if len(ranges) < len(stretch.ranges):
             until = min(_end(stretch), partition.low)
@@ -194,7 +196,7 @@ class _Reading:
         decoder: RecordDecoder,
         may_compact: bool,
     ) -> int:
-        """How many of its records were compacted away."""
+        """Returns how many of the range's records were compacted away."""
         begin = int(part["from_offset"]), int(part["from_row"])
         end = int(part["to_offset"]), int(part["to_row"])
         fates, found = Fates(), {"records": 0, "tombstones": 0, "record_rows": -1}

@@ -177,7 +177,7 @@ class _Block:
 
 
 def _ended(sent: Sent, context: typer.Context) -> str:
-    """How many rows are sent, and the command that goes on."""
+    """Returns the text with the number of rows sent, and the command that goes on."""
     skip, limit = context.params["skip"], context.params["limit"]
     if not sent.rows and not sent.records_behind:
         return "no row is sent" if not skip else f"no row is sent behind the {skip:,} that were skipped"

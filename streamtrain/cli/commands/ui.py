@@ -77,7 +77,7 @@ def ui_(
 
 
 def _kafka(session: Session, jobs: list[Job]) -> KafkaSettings:
-    """That of the job files, which must be one; without any that of --bootstrap."""
+    """Returns the Kafka settings of the job files, which must agree; without job files those of --bootstrap."""
     if not jobs:
         return KafkaSettings({"bootstrap.servers": session.bootstrap or ANYWHERE})
     others = sorted({job.kafka.bootstrap for job in jobs})

@@ -324,7 +324,7 @@ class SampledColumn:
 
     @cached_property
     def event_time_evidence(self) -> int:
-        """How much speaks for an event time: 2 for a name that says so, 1 for times that rise from row to row."""
+        """Returns the evidence for an event time: 2 if the name suggests one, plus 1 if the times rise row by row."""
         times = self.wholes if self.numeric else [iso_ms(value) or 0 for value in self.values]
         rises = len(self.values) >= EVIDENCE_ROWS and _rises(times or [])
         return 2 * ("_".join(words_of(self.name)) in _EVENT_TIMES) + rises

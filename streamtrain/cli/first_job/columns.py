@@ -295,7 +295,7 @@ def _clip(sample: Sample, column: SampledColumn) -> Decision | None:
 
 
 def _text(column: SampledColumn) -> Decision:
-    """Its words and pairs of words."""
+    """Returns a decision for a text column: its words and pairs of words are the features."""
     most, missing = _power_of_two(max(64, 4 * column.prose)), ', missing = ""' if column.missing else ""
     settings = f'kind = "text", ngrams = [1, 2], buckets = {LEAST_SPARSE}, embed = 8, most = {most}, cut = true'
     return Decision(column.name, settings + missing, f"texts of up to {column.prose} words", width=8, feature=True)

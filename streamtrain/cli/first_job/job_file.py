@@ -27,7 +27,7 @@ class Machine:
     devices: int = 0
 
     def workers(self) -> tuple[int, str]:
-        """How many workers, and why."""
+        """Returns how many workers to use, and why."""
         if self.devices:
             return self.devices, "a device each"
         return 1, "learns most from the same rows; with W, learning_rate x W"

@@ -37,7 +37,7 @@ class Decision:
 
     @property
     def shown(self) -> str:
-        """Its kind or role, as the table shows it."""
+        """Returns the column's kind or role, as the table shows it."""
         found = _SHOWN.search(self.settings)
         return found[1] if found else "number" if self.settings else "left out"
 

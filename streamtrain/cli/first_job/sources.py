@@ -158,7 +158,7 @@ class SubjectSource:
 
 
 def _partitions(probe: Job, topic: str) -> int | None:
-    """How many a topic has; None where there is none."""
+    """Returns how many partitions a topic has; None if the topic does not exist."""
     described = Admin(probe.kafka.bootstrap, probe.kafka_admin()).describe([topic])[topic]
     return None if described is None else described.partitions
 

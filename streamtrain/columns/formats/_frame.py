@@ -25,7 +25,9 @@ class Frame(NamedTuple):
 
 
 def frame_of(record: bytes, header: bytes | None) -> Frame:
-    """As serializers write it into a header, else before the value. BrokenRecord where there is none."""
+    """Returns the frame that serializers write into a header, or else before the value.
+
+    Raises BrokenRecord if there is none."""
     given = record if header is None else header
     if given[:1] == b"\0" and len(given) >= _ID_BYTES:
         name, size = str(int.from_bytes(given[1:_ID_BYTES], "big")), _ID_BYTES

@@ -107,7 +107,7 @@ class _State:
                 self._inner.pop(other.number, None)
 
     def add(self, field: Field, values: list[Any] | Unusable) -> None:
-        """To those of a repeated field that have come before."""
+        """Adds values to the earlier ones of a repeated field."""
         known = self._many.setdefault(field.name, [])
         if isinstance(values, Unusable) or isinstance(known, Unusable):
             self._many[field.name] = values if isinstance(values, Unusable) else known

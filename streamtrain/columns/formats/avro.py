@@ -211,7 +211,7 @@ class _Datum:
         return row
 
     def block(self) -> tuple[int, int | None]:
-        """How many elements follow, and in how many bytes where that is told."""
+        """Returns how many elements follow, and in how many bytes if the block gives that."""
         count = self._number()
         size = None
         if count < 0:

@@ -47,7 +47,7 @@ class Rows:
         return self.named.get(given, given) if isinstance(given, str) else given
 
     def fixed_bytes(self, given: Type) -> int | None:
-        """How many bytes every value takes, where all take as many."""
+        """Returns how many bytes every value takes; None if values differ in size."""
         found = self.resolved(given)
         kind = kind_of(found)
         if kind in _FIXED_BYTES:
@@ -65,14 +65,14 @@ class Rows:
 
 
 def kind_of(given: Type) -> str:
-    """Its word in the specification; "union" of a list."""
+    """Returns the type's word in the specification; "union" for a list."""
     if isinstance(given, list):
         return "union"
     return given if isinstance(given, str) else str(given["type"])
 
 
 def logical_of(given: Type) -> str:
-    """Its logical type, "" where it has none."""
+    """Returns the logical type, "" if it has none."""
     return str(given.get("logicalType", "")) if isinstance(given, dict) else ""
 
 

@@ -252,7 +252,9 @@ def _ends(texts: list[bytes]) -> bytes:
 
 
 def record_bytes(begin: bytes) -> int | None:
-    """How long a record is that begins so; None where that is not known yet. What is no record is as long as it is."""
+    """Returns the length of a record with this beginning; None if that is not known yet.
+
+    Bytes that are no record count at the length they have."""
     if len(begin) < _HEADER.size:
         return None
     magic, _, count, rows, directory_bytes = _HEADER.unpack_from(begin)

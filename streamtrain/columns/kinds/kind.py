@@ -218,7 +218,7 @@ class Kind(Generic[S]):
 
 
 def seconds(value: Any) -> float | None:
-    """How long a duration is, or how far in its day a time is, in seconds; None for anything else."""
+    """Returns a duration, or a time's distance from midnight, in seconds; None for anything else."""
     if isinstance(value, time):
         value = datetime.combine(date.min, value.replace(tzinfo=None)) - datetime.min
     if isinstance(value, timedelta):

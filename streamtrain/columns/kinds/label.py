@@ -53,7 +53,7 @@ class Options(Standardized):
 
     @property
     def class_count(self) -> int:
-        """As the column says it."""
+        """Returns the number of classes that the column states; 0 if it states none."""
         return len(self.classes) if isinstance(self.classes, list) else self.classes or 0
 
 

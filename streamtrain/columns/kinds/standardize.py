@@ -1,4 +1,4 @@
-"""How a number is standardised: a setting of features and labels that are numbers."""
+"""Standardisation of a number: a setting of features and labels that are numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows_of(value: object) -> object:
 
 
 class Standardize(BaseModel):
-    """How a number is standardised, where `standardize` is a table."""
+    """The settings of standardisation, where `standardize` is a table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
@@ -46,7 +46,7 @@ class Standardize(BaseModel):
     )
 
     def engine(self) -> dict[str, float]:
-        """As the engine takes it: 0 for none."""
+        """Returns the settings as the engine takes them: 0 for none."""
         clip = 0.0 if self.clip == "off" else self.clip
         return {"clip": clip, "half_life": float(self.half_life or 0), "floor": self.floor}
 
@@ -64,7 +64,7 @@ class Standardizable(Settings):
     )
 
     def standardized(self) -> Any:
-        """As the engine takes it: False, or the settings."""
+        """Returns what the engine takes: False, or the settings."""
         if isinstance(self.standardize, bool):
             return Standardize.model_validate({}).engine() if self.standardize else False
         return self.standardize.engine()

@@ -123,7 +123,7 @@ class Time(Kind[Options]):
         return time(column.counts, value)
 
     def plain_times(self, column: Options, values: Any) -> Any:
-        """As integers in the column's unit; a list, with None for NaT, where one is missing or does not fit."""
+        """Returns integers in the column's unit; a list, with None for NaT, if one is missing or does not fit."""
         if values.dtype.kind == "m":
             return list(values)
         counts, fits = _counts(values, column.counts)

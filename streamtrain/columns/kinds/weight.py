@@ -1,4 +1,4 @@
-"""How much a row counts: a float32 not below 0 in the slot, 1 where no column says it."""
+"""The weight of a row: a float32 not below 0 in the slot, 1 if no column gives it."""
 
 from __future__ import annotations
 

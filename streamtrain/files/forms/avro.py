@@ -112,7 +112,7 @@ class _Reader:
             raise self.broken(f"a schema that is none of rows: {error}") from None
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """How many rows each block has, and its bytes."""
+        """Yields each block's number of rows, and its bytes."""
         while self._fill(1):
             count, size = self._number(), self._number()
             if count < 0 or size < 0:

@@ -33,7 +33,7 @@ _ZONES = re.compile(rb"\d(?: (?:Z|[+-]\d\d)| ?(?:UTC|GMT))", re.IGNORECASE)
 
 
 class _Dialect(NamedTuple):
-    """How the cells of a file's lines are written. `skip_space`: spaces before a cell are none of it."""
+    """The way a file's lines write cells. `skip_space`: spaces before a cell do not belong to it."""
 
     delimiter: str = _DELIMITERS[0]
     skip_space: bool = False
@@ -44,7 +44,7 @@ class _Dialect(NamedTuple):
         return csv.reader(lines, delimiter=self.delimiter, skipinitialspace=self.skip_space)
 
     def lines(self, text: bytes, most: int, at_end: bool) -> tuple[int, int]:
-        """How many whole lines the text begins with, up to `most`, and their bytes."""
+        """Returns how many whole lines the text begins with, up to `most`, and their bytes."""
         return _native.csv_lines(text, most, at_end, self.delimiter, _QUOTE, self.skip_space)
 
 

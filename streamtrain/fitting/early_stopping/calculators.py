@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamtrain.compute.metrics import is_exact, summary
+from streamtrain.compute.metrics import summary
 from streamtrain.compute.spec import Array
 from streamtrain.fitting.cached_rows import cache_rows
 from streamtrain.fitting.callbacks import Moment
@@ -29,7 +29,7 @@ class Progressive:
         self._before: dict[str, Array] = {}
 
     def figures(self, moment: Moment) -> Figures:
-        scores = {name: array for name, array in moment.scores().items() if not is_exact(name)}
+        scores = moment.scores()
         window = {name: array - self._before.get(name, np.zeros_like(array)) for name, array in scores.items()}
         self._before = {name: array.copy() for name, array in scores.items()}
         return summary(window)

@@ -18,7 +18,7 @@ class Saver(Protocol):
 
 
 class InMemory:
-    """As long as the program runs."""
+    """Keeps the best model in memory, as long as the program runs."""
 
     def __init__(self) -> None:
         self._best: Fitted | None = None

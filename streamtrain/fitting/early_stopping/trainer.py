@@ -26,7 +26,7 @@ _MANY = 1_000_000_000  # passes: a condition ends them
 
 @dataclass(frozen=True)
 class EarlyStopped:
-    """How training has ended: `reason` is the condition's name ("no_improvement", …), or "end_of_rows"; `details` its
+    """The end of training. `reason` is the condition's name ("no_improvement", …), or "end_of_rows"; `details` its
     figures. `best_model` predicts; `best_score`, `best_version`, `best_epoch` are its. `model` is the last one."""
 
     reason: str

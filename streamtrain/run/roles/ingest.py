@@ -154,9 +154,9 @@ class _Thread:
 
 
 def _partition_count(config: Config, consumer: KafkaConsumer) -> int:
-    """How many partitions there are. Consumes nothing, so that no record is lost.
+    """Returns the number of partitions. Consumes nothing, so that no record is lost.
 
-    Raises KafkaFailure where a new run has to look at what is left, else our errors.
+    Raises KafkaFailure if a new run has to check what is left, else our errors.
     """
     try:
         count = consumer.native.partition_count(config.topic, 2000)

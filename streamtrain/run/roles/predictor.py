@@ -65,7 +65,7 @@ class Config:
 
     @property
     def group(self) -> str:
-        """Whose offsets say what was answered."""
+        """Returns the consumer group whose offsets record what was answered."""
         return f"{self.job}.predict"
 
     @classmethod
@@ -95,7 +95,7 @@ def run(config: Config) -> int:
 def answer(
     config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None
 ) -> dict[str, int]:
-    """As answer_traced(), with spans where they are asked for."""
+    """Answers as answer_traced(), with spans if the config has traces."""
     tracing = opened(config.traces)
     try:
         return answer_traced(config, stop, report, tracing)

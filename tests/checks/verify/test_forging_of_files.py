@@ -70,7 +70,7 @@ def recount(**more: dict[str, int]) -> Forge:
 
 
 def leave_the_rest_of_the_first_file(made: Written) -> Written:
-    """Its last row is in no range, and all that counts it says so: the next file is read all the same."""
+    """Leaves the first file's last row out of all ranges and counts. The next file is read all the same."""
     logs = [unpacked(message.value) for message in messages(made, "rounds")]
     found = next(log["version"] for log in logs if len(ends_first(tables(log)[0])))
     of_ranges = {"to_offset": -1, "trained": -1}

@@ -262,19 +262,19 @@ class Builder:
         finally:
             self._phases = before
 
-    def on_backward(self, backward: Backward, read: Sequence[Value], made: Value) -> Value:
+    def on_backward(self, backward: Backward, read: Sequence[Value], output: Value) -> Value:
         """`backward` will be called with the gradient of `made`, after those of all that have read it. Gives `made`."""
-        self.tape.append((backward, tuple(read), made))
-        return made
+        self.tape.append((backward, tuple(read), output))
+        return output
 
     def run_backward(self, values: Sequence[Value], gradients: Sequence[Ref]) -> None:
         """Walks the tape from the losses' gradients of `values` down. What several have read gets the sum of what they
         send back, behind what its own loss does, in the order of the last reader to the first."""
         sent = {value: [Gradient(gradient)] for value, gradient in zip(values, gradients, strict=True)}
-        for backward, read, made in reversed(self.tape):
-            if made not in sent:
+        for backward, read, output in reversed(self.tape):
+            if output not in sent:
                 continue   # nothing that the loss depends on has read it
-            dy = self._sum(made, sent.pop(made))
+            dy = self._sum(output, sent.pop(output))
             for below, found in zip(read, backward(dy), strict=True):
                 if found is not None:
                     sent.setdefault(below, []).append(found)
@@ -284,29 +284,29 @@ class Builder:
         for gradient, again in self.shared:
             self.call("add_forward", gradient.elements, gradient, gradient, again)
 
-    def _sum(self, made: Value, sent: Sequence[Gradient]) -> Ref:
+    def _sum(self, output: Value, sent: Sequence[Gradient]) -> Ref:
         """Returns the sum for all its columns, or for the learned columns only if nobody sends more."""
-        if made.learned and all((each.first, each.first + each.ref.shape[1]) == made.learned for each in sent):
-            made = replace(made, ref=sent[0].ref)
-        of_all = [each for each in sent if each.ref.shape[1] == made.columns]
-        of_some = [each for each in sent if each.ref.shape[1] < made.columns]
+        if output.learned and all((each.first, each.first + each.ref.shape[1]) == output.learned for each in sent):
+            output = replace(output, ref=sent[0].ref)
+        of_all = [each for each in sent if each.ref.shape[1] == output.columns]
+        of_some = [each for each in sent if each.ref.shape[1] < output.columns]
         for each in of_all if not of_some else ():
-            if made.masks and not each.masked:
-                self._mask(made, each.ref)
-        total = of_all[0].ref if of_all else self._zeros(made)
+            if output.masks and not each.masked:
+                self._mask(output, each.ref)
+        total = of_all[0].ref if of_all else self._zeros(output)
         for each in of_all[1:]:
             self.call("add_forward", total.elements, total, total, each.ref)
         for each in of_some:
             rows, count = each.ref.shape
-            self.call("add_columns", rows, count, count, 0, made.columns, each.first, each.ref, total)
-        if made.masks and of_some:
-            self._mask(made, total)
+            self.call("add_columns", rows, count, count, 0, output.columns, each.first, each.ref, total)
+        if output.masks and of_some:
+            self._mask(output, total)
         return total
 
-    def _mask(self, made: Value, gradient: Ref) -> None:
-        self.call("relu_gradient", gradient.elements, gradient, gradient, made.ref, made.ref, types="float")
+    def _mask(self, output: Value, gradient: Ref) -> None:
+        self.call("relu_gradient", gradient.elements, gradient, gradient, output.ref, output.ref, types="float")
 
-    def _zeros(self, made: Value) -> Ref:
-        zeros = self.buffer(f"{made.ref.name}.gradient", *made.ref.shape)
+    def _zeros(self, output: Value) -> Ref:
+        zeros = self.buffer(f"{output.ref.name}.gradient", *output.ref.shape)
         self.call("fill", zeros.elements, 0.0, zeros)
         return zeros

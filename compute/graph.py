@@ -23,7 +23,7 @@ OF = "of"                           # what a layer reads
 LIKE = "like"                       # names the layer whose parameters another has too
 LAYER, PART = "dense", "subset"     # of the outputs, where no vertex is called so; of columns of the input
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SHOWN = 12   # names in a message
+_MAX_NAMES = 12   # names in a message
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Outlet:
     """The outlet of a graph that a loss takes. It is the vertex called `taken`, unchanged. If there is none, it is
     an output layer `made` behind the vertex `of`. "" is the last vertex that no loss takes unchanged."""
 
-    made: str
+    output_layer: str
     taken: str
     columns: int
     of: str = ""
@@ -105,7 +105,7 @@ class Graph:
         taken = {outlet.taken for outlet in outlets}
         last = next((vertex.name for vertex in reversed(vertices) if vertex.name not in taken), INPUT)
         for outlet, end in zip(outlets, ends, strict=True):
-            if end == outlet.made and end not in (vertex.name for vertex in vertices):
+            if end == outlet.output_layer and end not in (vertex.name for vertex in vertices):
                 options = {"size": outlet.columns, "activation": layers.get(LAYER).NONE}
                 vertices.append(Vertex(end, LAYER, (outlet.of or last,), options))
         live_names, heads = live({vertex.name: vertex.reads for vertex in vertices}, ends), _heads(vertices, ends)
@@ -118,13 +118,13 @@ class Graph:
     def build(self, builder: Builder, x: Value, outlets: Sequence[Outlet]) -> list[Value]:
         """Adds the calls of the whole of it, whose shapes fit (compute/shape_inference.py); gives what each loss takes.
         UserMistake names a vertex that cannot be one."""
-        made = {INPUT: x}
+        values = {INPUT: x}
         for vertex in self.whole(outlets):
-            made[vertex.name] = _built(builder, vertex, [self._value(builder, made, name) for name in vertex.reads])
+            values[vertex.name] = _built(builder, vertex, [self._value(builder, values, name) for name in vertex.reads])
         found = []
         for outlet in outlets:
             end = self.end(outlet)
-            z = made[end]
+            z = values[end]
             if not z.learns:
                 raise UserMistake(f"model.graph.{end}: expected one that depends on a parameter, got none")
             found.append(z)
@@ -132,14 +132,14 @@ class Graph:
 
     def end(self, outlet: Outlet) -> str:
         """The vertex that a loss takes."""
-        return outlet.taken if any(vertex.name == outlet.taken for vertex in self.vertices) else outlet.made
+        return outlet.taken if any(vertex.name == outlet.taken for vertex in self.vertices) else outlet.output_layer
 
-    def _value(self, builder: Builder, made: dict[str, Value], name: str) -> Value:
+    def _value(self, builder: Builder, values: dict[str, Value], name: str) -> Value:
         """Columns of the input are taken out of it when they are first read."""
-        if name not in made:
+        if name not in values:
             first, end = self.columns[name.removeprefix(f"{INPUT}.")]
-            made[name] = vertices.get(PART).build(builder, name, [made[INPUT]], first=first, end=end)
-        return made[name]
+            values[name] = vertices.get(PART).build(builder, name, [values[INPUT]], first=first, end=end)
+        return values[name]
 
 
 def _heads(found: Sequence[Vertex], ends: Sequence[str]) -> set[str]:
@@ -220,7 +220,7 @@ def _read_problems(key: str, reads: object, least: int, most: int, known: Collec
         yield Problem(key, "the name of what it reads, or an array of names", reads)
     elif not least <= len(names) <= most:
         count = f"{least}" if least == most else f"{least} or more" if len(names) < least else f"at most {most}"
-        yield Problem(key, f"{count} to read", reads if len(names) <= _SHOWN else len(names))
+        yield Problem(key, f"{count} to read", reads if len(names) <= _MAX_NAMES else len(names))
     else:
         for name in names:
             if name not in known:
@@ -260,8 +260,8 @@ def _cycles(found: Mapping[str, Vertex]) -> Iterator[tuple[str, Problem]]:
             at = next(name for name in found[at].reads if name in left)
         way = list(path)
         circle = [*way[way.index(at) :], at]
-        shown = circle if len(circle) <= _SHOWN else [*circle[: _SHOWN - 1], "…", at]
-        yield at, Problem("", "no way back to itself", " <- ".join(shown))
+        names = circle if len(circle) <= _MAX_NAMES else [*circle[: _MAX_NAMES - 1], "…", at]
+        yield at, Problem("", "no way back to itself", " <- ".join(names))
 
 
 def _in_order(found: Mapping[str, Vertex]) -> Iterator[Vertex]:
@@ -286,8 +286,10 @@ def _in_order(found: Mapping[str, Vertex]) -> Iterator[Vertex]:
 def _built(builder: Builder, vertex: Vertex, reads: Sequence[Value]) -> Value:
     given = (vertex.like or vertex.name, reads[0]) if vertex.is_layer else (vertex.name, reads)
     try:
-        made: Value = vertex.entry.build(builder, *given, **vertex.options)
-        assert made.shape == vertex.entry.shape([value.shape for value in reads], **vertex.options), vertex.description
+        output: Value = vertex.entry.build(builder, *given, **vertex.options)
+        assert output.shape == vertex.entry.shape([value.shape for value in reads], **vertex.options), (
+            vertex.description
+        )
     except Mismatch as mismatch:
         raise UserMistake(f"{vertex.description}: {mismatch}") from None
-    return made
+    return output

@@ -107,7 +107,7 @@ class Model:
     def _outlets(self) -> list[Outlet]:
         """Returns what the losses take. Layers of a list have no names that a head could mean."""
         found = [head.outlet for head in self.parsed.heads]
-        return found if self.parsed.graph is not None else [replace(each, taken=each.made) for each in found]
+        return found if self.parsed.graph is not None else [replace(each, taken=each.output_layer) for each in found]
 
     @property
     def label_dtype(self) -> str:

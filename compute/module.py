@@ -63,13 +63,13 @@ class _Late:
 
     def __init__(self, module: Module | None, spec: ModuleSpec, x_learns: bool) -> None:
         self._module, self._spec, self._x_learns = module, spec, x_learns
-        self._made: Instance | None = None
+        self._instance: Instance | None = None
 
     def bound(self, method: str) -> Callable[..., Run]:
         def bind(*arrays: Any) -> Run:
-            if self._made is None:
-                self._made = _needed(self._module, self._spec).instance(self._spec, self._x_learns)
-            run: Run = getattr(self._made, method)(*arrays)
+            if self._instance is None:
+                self._instance = _needed(self._module, self._spec).instance(self._spec, self._x_learns)
+            run: Run = getattr(self._instance, method)(*arrays)
             return run
 
         return bind

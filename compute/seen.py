@@ -32,7 +32,7 @@ class Seen:
         width = sum(map(len, fixed.values())) + sum(map(stateful_inputs.width, shape.stateful))
         x, at = builder.buffer("seen", builder.rows, max(1, width)), 0
         self.places: dict[Place, int] = {}
-        self.made: dict[str, int] = {}
+        self.stateful_columns: dict[str, int] = {}
         for block, chosen in fixed.items():
             self.places |= {(block, column): at + column for column in range(len(chosen))}
             at = input.numbers(builder, block, chosen, x, at)
@@ -43,7 +43,7 @@ class Seen:
             calls = builder.calls_of("predict")
             own, before = calls[before:], len(calls)
             if index is None:
-                self.made[each.name] = column
+                self.stateful_columns[each.name] = column
                 numbers += own
             else:
                 self._indexes[each.name] = self._compiled(builder, own, index)

@@ -31,13 +31,13 @@ def shapes(graph: Graph, width: int, outlets: Sequence[Outlet]) -> dict[str, Sha
 
 def _shape(vertex: Vertex, reads: Sequence[Shape]) -> Shape:
     try:
-        made: Shape = vertex.entry.shape(reads, **vertex.options)
-        if made.columns > _native.MAX_COLUMNS:
+        shape: Shape = vertex.entry.shape(reads, **vertex.options)
+        if shape.columns > _native.MAX_COLUMNS:
             most = _native.MAX_COLUMNS
-            raise Mismatch(f"expected at most {most} columns, got {made.columns}; make what it reads narrower")
+            raise Mismatch(f"expected at most {most} columns, got {shape.columns}; make what it reads narrower")
     except Mismatch as mismatch:
         raise UserMistake(f"{vertex.description}: {mismatch}") from None
-    return made
+    return shape
 
 
 def _check(end: str, outlet: Outlet, given: Shape) -> None:

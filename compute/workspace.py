@@ -100,10 +100,10 @@ def _timed(steps: Sequence[Step]) -> Iterator[tuple[Call | Outside, int, tuple[i
     are made at the same time."""
     at = 0
     for step in steps:
-        made = list(launches([step]))
-        for when, launch in enumerate(made, at):
-            yield from ((call, when, (at, at + len(made) - 1)) for call in flat([launch]))
-        at += len(made)
+        step_launches = list(launches([step]))
+        for when, launch in enumerate(step_launches, at):
+            yield from ((call, when, (at, at + len(step_launches) - 1)) for call in flat([launch]))
+        at += len(step_launches)
 
 
 def _arguments(call: Call | Outside) -> Sequence[tuple[Ref, str]]:

@@ -147,9 +147,9 @@ class Repeats(logging.Filter):
         if record.levelno < logging.WARNING or record.exc_info:
             return True
         key = (record.name, _DIGITS.sub("0", record.getMessage())[:200])
-        shown_at, suppressed_count = self._seen.get(key, (float("-inf"), 0))
-        if record.created - shown_at < REPEAT_S:
-            self._seen[key] = (shown_at, suppressed_count + 1)
+        last_logged_s, suppressed_count = self._seen.get(key, (float("-inf"), 0))
+        if record.created - last_logged_s < REPEAT_S:
+            self._seen[key] = (last_logged_s, suppressed_count + 1)
             return False
         if len(self._seen) > 1000:
             self._seen.clear()

@@ -66,7 +66,7 @@ class BaseRegistry(ABC):
     def get(self, name: str) -> Any:
         """Returns the entry by its name or as people write it; UserMistake with the nearest name if there is none."""
 
-    def shown(self, name: str) -> str:
+    def display_name(self, name: str) -> str:
         """A name as people write it."""
         return name.replace("_", "-") if self.dashed else name
 
@@ -79,10 +79,10 @@ class BaseRegistry(ABC):
         known = self.names()
         own = name.replace("-", "_") if self.dashed else name
         if own not in known:
-            shown = [self.shown(each) for each in known]
-            near = nearest(name, shown)
+            display_names = [self.display_name(each) for each in known]
+            near = nearest(name, display_names)
             hint = f"; did you mean {near!r}?" if near else ""
-            raise UserMistake(f"{self.what}: expected one of {', '.join(shown)}, got {name!r}{hint}")
+            raise UserMistake(f"{self.what}: expected one of {', '.join(display_names)}, got {name!r}{hint}")
         return own
 
 

@@ -123,7 +123,7 @@ class SchemaRegistry:
 
     def _request(self, name: str) -> Answer | None:
         others: dict[tuple[str, int], str] = {}
-        client = self._made()
+        client = self._get_client()
         try:
             found = client.get_schema(int(name)) if is_id(name) else client.get_schema_by_guid(name)
             if (kind := found.schema_type or "AVRO") != self._format.REGISTRY_TYPE:
@@ -158,7 +158,7 @@ class SchemaRegistry:
             if key in others:
                 continue
             others[key] = ""
-            other = self._made().get_version(*key, True).schema
+            other = self._get_client().get_version(*key, True).schema
             if len(others) > _MOST_REFERENCES or not self._gather(other, others):
                 return False
             del others[key]  # behind its own
@@ -176,8 +176,8 @@ class SchemaRegistry:
             return ""
         if newest is None:
             return ""
-        shown = newest.schema_id if is_id(name) or newest.guid is None else newest.guid
-        return f"; the newest of {self.subject} is {shown}"
+        identifier = newest.schema_id if is_id(name) or newest.guid is None else newest.guid
+        return f"; the newest of {self.subject} is {identifier}"
 
     def newest(self) -> int | None:
         """The id of the topic's newest schema, None where it has none. KafkaUnreachable where no answer comes."""
@@ -186,7 +186,7 @@ class SchemaRegistry:
 
     def _newest_version(self) -> Any:
         try:
-            return self._made().get_latest_version(self.subject)
+            return self._get_client().get_latest_version(self.subject)
         except UserMistake:
             raise
         except Exception as error:  # whatever the client's HTTP library raises
@@ -239,7 +239,7 @@ class SchemaRegistry:
         return self._patiently(lambda: self._registered(written), _PATIENCE_S)
 
     def _registered(self, written: str) -> int:
-        client = self._made()
+        client = self._get_client()
         from confluent_kafka.schema_registry import Schema
 
         try:
@@ -265,7 +265,7 @@ class SchemaRegistry:
                     log.warning(f"waiting for the registry: {error}")
                 time.sleep(_AGAIN_S)
 
-    def _made(self) -> Any:
+    def _get_client(self) -> Any:
         if self._client is None:
             try:
                 from confluent_kafka.schema_registry import SchemaRegistryClient

@@ -229,8 +229,8 @@ def _generate(objects: list[Object], folder: Path, generator: Object) -> None:
     if there:
         there[0]["data"] = data if generator["behavior"] == "replace" else {**there[0]["data"], **data}
     else:
-        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": data}
-        objects.append(made)
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": generator["name"]}, "data": data}
+        objects.append(config_map)
 
 
 def _rename(objects: list[Object], image: Object) -> None:

@@ -56,11 +56,11 @@ def test_it_would_make_one_for_each_python_and_machine() -> None:
     command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--print-build-identifiers", str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    made = re.findall(r"^cp3(\d+)-manylinux_(\w+)$", done.stdout, re.MULTILINE)
-    assert len(made) == len(done.stdout.split())
-    assert {machine for _, machine in made} == {"x86_64", "aarch64"}
+    wheels = re.findall(r"^cp3(\d+)-manylinux_(\w+)$", done.stdout, re.MULTILINE)
+    assert len(wheels) == len(done.stdout.split())
+    assert {machine for _, machine in wheels} == {"x86_64", "aarch64"}
     for machine in ("x86_64", "aarch64"):
-        minors = sorted(int(minor) for minor, its in made if its == machine)
+        minors = sorted(int(minor) for minor, its in wheels if its == machine)
         assert minors == list(range(minors[0], minors[-1] + 1)) and minors[-1] >= 14
         assert PROJECT["project"]["requires-python"] == f">=3.{minors[0]}"
 
@@ -115,7 +115,7 @@ def test_python_that_decides_bits_counts_as_it_runs(tmp_path: Path, name: str, m
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Registry:
+def sample_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Registry:
     """A registry of two entries and a file that is none."""
     name = f"made_{abs(hash(request.node.nodeid))}"
     package = tmp_path / name
@@ -128,33 +128,33 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     return Registry(name, "a thing", dashed=True)
 
 
-def test_an_entry_is_a_file_with_the_registrys_word(made: Registry) -> None:
-    assert made.names() == ["one_thing", "other"]
-    assert made.describe() == {"one_thing": "the first", "other": "The second."}
-    assert made.constants("other") == {"__doc__": "The second.\n\nMore.", "ORDER": 7}
-    assert not [name for name in sys.modules if name.startswith(f"{made.package}.")]
-    assert made.get("one-thing") is made.get("one_thing")
+def test_an_entry_is_a_file_with_the_registrys_word(sample_registry: Registry) -> None:
+    assert sample_registry.names() == ["one_thing", "other"]
+    assert sample_registry.describe() == {"one_thing": "the first", "other": "The second."}
+    assert sample_registry.constants("other") == {"__doc__": "The second.\n\nMore.", "ORDER": 7}
+    assert not [name for name in sys.modules if name.startswith(f"{sample_registry.package}.")]
+    assert sample_registry.get("one-thing") is sample_registry.get("one_thing")
 
 
-def test_an_unknown_name_gets_those_there_are_and_the_nearest(made: Registry) -> None:
+def test_an_unknown_name_gets_those_there_are_and_the_nearest(sample_registry: Registry) -> None:
     for given in ("one-think", "shared", "../other"):
         with pytest.raises(UserMistake, match="a thing: expected one of one-thing, other, got") as refused:
-            made.get(given)
+            sample_registry.get(given)
         assert ("did you mean 'one-thing'" in str(refused.value)) == (given == "one-think")
 
 
 def test_an_entry_of_a_module_is_a_decorated_function() -> None:
-    made = ModuleRegistry("made", "a thing", lambda do, help, size=1: SimpleNamespace(do=do, help=help, size=size))
+    registry = ModuleRegistry("made", "a thing", lambda do, help, size=1: SimpleNamespace(do=do, help=help, size=size))
     for name in ("two", "one"):
         def thing(name: str = name) -> str:
             return name
 
         thing.__name__ = name
-        assert made.entry(f"the {name}", size=7)(thing) is thing
-    assert made.names() == ["one", "two"] and made.describe() == {"one": "the one", "two": "the two"}
-    assert made.get("two").do() == "two" and made.get("two").size == 7
+        assert registry.entry(f"the {name}", size=7)(thing) is thing
+    assert registry.names() == ["one", "two"] and registry.describe() == {"one": "the one", "two": "the two"}
+    assert registry.get("two").do() == "two" and registry.get("two").size == 7
     with pytest.raises(UserMistake, match="a thing: expected one of one, two, got 'onn'; did you mean 'one'"):
-        made.get("onn")
+        registry.get("onn")
 
 
 def test_every_entry_has_a_line_of_help_and_can_be_imported() -> None:

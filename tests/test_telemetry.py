@@ -171,7 +171,7 @@ def test_a_new_run_counts_on_and_reasons_do_not_grow_with_the_data() -> None:
     assert causes.rows == {"$[*].a: expected number": 400, "other": 200,
                            "$: nested deeper than 256 levels at byte *": 200}  # fmt: skip
     assert causes.letters["$[*].a: expected number"] == 200 and causes.most_common(1)["other"] == 400
-    assert causes.shown().startswith('400 x $[*].a: expected number, the first got "0" at [7]; ')
+    assert causes.describe().startswith('400 x $[*].a: expected number, the first got "0" at [7]; ')
     for number in range(200):
         causes.add(letter(DeadRange(0, 1, f"$.c{number}", "expected number, got nothing (missing)")))
     meters({**PUBLISHED, "dead_letters": causes.rows})
@@ -217,11 +217,11 @@ def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
     with Telemetry(0, PredictorMeters("flights")) as telemetry:
         telemetry(answered())
         assert get(telemetry.port, "/ready")[0] == 503
-        made_ms = int(time.time() * 1_000) - 7_000
+        created_ms = int(time.time() * 1_000) - 7_000
         counters = {"requests": 20, "rows": 50, "errors": 2, "row_errors": 5, "batches": 3, "rewinds": 1}
-        telemetry(answered(**counters, version=4, snapshot_made_ms=made_ms, waiting=2))
+        telemetry(answered(**counters, version=4, snapshot_made_ms=created_ms, waiting=2))
         assert get(telemetry.port, "/ready")[0] == 503, "a schema is waited for"
-        telemetry(answered(**counters, version=4, snapshot_made_ms=made_ms))
+        telemetry(answered(**counters, version=4, snapshot_made_ms=created_ms))
         assert get(telemetry.port, "/ready")[0] == 200
         found = values(telemetry)
     expected = {
@@ -415,17 +415,17 @@ def test_a_predictor_continues_the_traces_that_are_sampled(
     bench.ask(rows, "long state", [("traceparent", SAMPLED.encode()), ("tracestate", b"a=" + b"1" * 900)], partition=1)
     bench.ask(rows, "not one", [("traceparent", b"x" * 54 + b"1")], partition=2)
     bench.flush()
-    made, ended = spans
+    tracing, ended = spans
     gathered = []
 
     def request(name: str, carrier: Any, *rest: Any, **more: Any) -> None:
         gathered.append(carrier)
-        Tracing.request(made, name, carrier, *rest, **more)
+        Tracing.request(tracing, name, carrier, *rest, **more)
 
-    monkeypatch.setattr(made, "request", request)
+    monkeypatch.setattr(tracing, "request", request)
     begun_ns = time.time_ns()
     config = bench.config(delivery, until_end=True)
-    predictor.answer_traced(config, threading.Event(), lambda counters: None, made)
+    predictor.answer_traced(config, threading.Event(), lambda counters: None, tracing)
     found = {(each.attributes["messaging.destination.partition.id"], each.attributes["messaging.kafka.offset"]): each
              for each in ended()}  # fmt: skip
     assert sorted(found) == [("0", 0), ("1", 0), ("1", 1), ("2", 0)]
@@ -468,8 +468,8 @@ def test_of_a_turn_so_many_are_traced_and_the_others_answered(
 
     monkeypatch.setattr(RequestSpans, "take", in_one_turn)
     monkeypatch.setattr(request_spans, "log", logger_without_repeats("of one turn"))
-    made, ended = spans
-    done = predictor.answer_traced(bench.config(), stop, report, made)
+    tracing, ended = spans
+    done = predictor.answer_traced(bench.config(), stop, report, tracing)
     assert done["requests"] > count and done["errors"] == 0
     offsets = [each.attributes["messaging.kafka.offset"] for each in ended()]
     assert offsets[: MOST_TRACED + 1] == [*range(MOST_TRACED), count]
@@ -483,10 +483,10 @@ def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
     """The log holds back what it has said a moment ago."""
     caplog.set_level("INFO")
     monkeypatch.setattr(request_spans, "log", logger_without_repeats("of many turns"))
-    made = RequestSpans(spans[0], "flights", "flights.requests")
+    recorder = RequestSpans(spans[0], "flights", "flights.requests")
     for left_out in (0, 5, 12, 12, 40):
-        made.take(SimpleNamespace(drain_traced=lambda left_out=left_out: ([], left_out)))  # type: ignore[arg-type]
-    made.close()
+        recorder.take(SimpleNamespace(drain_traced=lambda left_out=left_out: ([], left_out)))  # type: ignore[arg-type]
+    recorder.close()
     lines = [(each.levelname, each.__dict__["fields"]["left_out"]) for each in caplog.records]
     assert lines == [("WARNING", 5), ("INFO", 40)]
 
@@ -508,7 +508,7 @@ def fetch_status(door: Door, path: str, headers: dict[str, str]) -> int:
 
 
 def test_a_server_continues_its_clients_traces(spans: Any) -> None:
-    made, ended = spans
+    tracing, ended = spans
     answer = SimpleNamespace(form=BodyForm.ROW, errors=0, rows=1, text=b'{"prediction":0.5}')
     scorer = SimpleNamespace(
         version=3, lineage=b'"version":3,"age_s":', created_ms=0, is_quick=lambda size: True,
@@ -516,7 +516,7 @@ def test_a_server_continues_its_clients_traces(spans: Any) -> None:
     )  # fmt: skip
     models: Any = {"flights": SimpleNamespace(scorer=scorer, job="flights")}
     row = SimpleNamespace(answered=lambda *rest: None)
-    with closing(Door(Config((), "127.0.0.1", 1), models, None, row, None, made)) as door:  # type: ignore[arg-type]
+    with closing(Door(Config((), "127.0.0.1", 1), models, None, row, None, tracing)) as door:  # type: ignore[arg-type]
         assert fetch_status(door, "/predict/flights", {"traceparent": SAMPLED, "tracestate": "a=1"}) == 200
         assert fetch_status(door, "/predict/flights", {"traceparent": UNSAMPLED}) == 200
         assert fetch_status(door, "/predict/flights", {}) == 200
@@ -532,7 +532,7 @@ def test_a_server_continues_its_clients_traces(spans: Any) -> None:
 
 
 def test_a_publication_is_a_span_and_so_is_one_that_fails(spans: Any) -> None:
-    made, ended = spans
+    tracing, ended = spans
     job = GoodJob(clean=True)
     job.produce()
     job.begin()
@@ -540,7 +540,7 @@ def test_a_publication_is_a_span_and_so_is_one_that_fails(spans: Any) -> None:
     failing: Any = SimpleNamespace(publish=lambda batch: (_ for _ in ()).throw(KafkaBroken("a new run")))
     for transactions in (SimpleNamespace(publish=lambda batch: 7), failing):
         names = {key: key for key in all_topics()}
-        publisher = KafkaPublisher(None, transactions, None, names, made)  # type: ignore[arg-type]
+        publisher = KafkaPublisher(None, transactions, None, names, tracing)  # type: ignore[arg-type]
         try:
             assert publisher.publish(job.assembled, Letters.none()) == 7
         except KafkaBroken:
@@ -556,7 +556,7 @@ def test_a_publication_is_a_span_and_so_is_one_that_fails(spans: Any) -> None:
     assert not bad.status.is_ok and [event.name for event in bad.events] == ["exception"]
 
 
-def shown(text: str, name: str) -> list[dict[str, Any]]:
+def read_spans(text: str, name: str) -> list[dict[str, Any]]:
     """The spans that the console's exporter wrote among other lines."""
     starts = [found.start() for found in re.finditer(re.escape('{\n    "name": "' + name), text)]
     return [json.JSONDecoder().raw_decode(text, at)[0] for at in starts]
@@ -571,7 +571,7 @@ def test_a_trainers_publications_on_kafka(
     done = job.command("train", "--until-end", "--json")
     assert done.returncode == 0, done.stderr
     assert all(json.loads(line) for line in done.stdout.splitlines()), "spans are none of what a command gives"
-    found = shown(done.stderr, f"publish {job.name}")
+    found = read_spans(done.stderr, f"publish {job.name}")
     assert [each["attributes"]["streamtrain.version"] for each in found] == list(range(1, len(found) + 1))
     assert sum(each["attributes"]["streamtrain.rows"] for each in found) == 1000
     assert found[-1]["attributes"]["streamtrain.digest"] == job.newest().digest.hex()
@@ -587,7 +587,7 @@ def test_a_server_on_kafka(kafka: Any, spans: Any, tmp_path: Path, monkeypatch: 
         server.wait_ready()
         assert server.post(f"/predict/{name}", ROW, headers={"traceparent": SAMPLED}).status_code == 200
         assert server.stop() == 0
-        (found,) = shown(server.log.read_text(), f"predict {name}")
+        (found,) = read_spans(server.log.read_text(), f"predict {name}")
     assert (found["parent_id"], found["context"]["trace_id"]) == (f"0x{PARENT}", f"0x{TRACE}")
     assert found["resource"]["attributes"]["service.name"] == "flights"
 

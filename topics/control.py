@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
 from streamtrain.errors import CheckFailed
+from streamtrain.topics.documents import Document, cut, key_of
 from streamtrain.topics.manifest import Run
-from streamtrain.topics.shown import Document, cut, key_of
 from streamtrain.topics.topic import Message, Topic
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
 

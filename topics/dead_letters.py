@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from streamtrain import _native
 from streamtrain.errors import CheckFailed
-from streamtrain.topics.shown import Document, cut
+from streamtrain.topics.documents import Document, cut
 from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
 HELP = "records that could not be decoded or trained, with the reason"
@@ -124,7 +124,7 @@ class Causes:
             found[OTHER] += rest
         return dict(found)
 
-    def shown(self) -> str:
+    def describe(self) -> str:
         """`3 x $.a: expected number, the first got "x"; 2 x …`, the five most frequent."""
         found = ((rows, name, self._first.get(name)) for name, rows in self.rows.most_common(5))
         return "; ".join(f"{rows} x {name}{f', the first got {first}' if first else ''}" for rows, name, first in found)

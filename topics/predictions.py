@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, cast
 
 from streamtrain.errors import CheckFailed
+from streamtrain.topics.documents import Document, as_json, headers, key_of
 from streamtrain.topics.named_schemas import of_other_bytes
-from streamtrain.topics.shown import Document, as_json, headers, key_of
 from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
 HELP = "answers to the requests, with the version and digest of the snapshot that made them"

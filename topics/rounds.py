@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from streamtrain import _native
 from streamtrain.errors import CheckFailed
+from streamtrain.topics.documents import Document
 from streamtrain.topics.manifest import Counts, Run
 from streamtrain.topics.named_schemas import Answer
 from streamtrain.topics.named_schemas import decode as decode_schemas
-from streamtrain.topics.shown import Document
 from streamtrain.topics.terms import Terms
 from streamtrain.topics.terms import decode as decode_terms
 from streamtrain.topics.terms import encode as encode_terms
@@ -276,25 +276,25 @@ def document(message: Message) -> Document:
         "newest_event_ms": log.newest_event_ms,
         "worker_deaths": log.worker_deaths,
         "metrics": dict(log.metrics),
-        "terms": [_shown_terms(terms) for terms in log.terms],
+        "terms": [_describe_terms(terms) for terms in log.terms],
         "rows_trained": log.rows_trained,
-        **{name: _shown_structs(getattr(log, name)) for name in _STRUCTS},
-        "schemas": _shown_schemas(log),
+        **{name: _describe_structs(getattr(log, name)) for name in _STRUCTS},
+        "schemas": _describe_schemas(log),
     }
 
 
-def _shown_terms(terms: Terms) -> Document:
+def _describe_terms(terms: Terms) -> Document:
     return {**asdict(terms), "columns_digest": terms.columns_digest.hex(), "model_digest": terms.model_digest.hex()}
 
 
-def _shown_schemas(log: RoundLog) -> Document:
+def _describe_schemas(log: RoundLog) -> Document:
     """Returns the schemas of a log in one part, by name."""
     if log.parts > 1:
         return {}
     return {name: text or refusal for name, (text, refusal) in log.named_schemas.items()}
 
 
-def _shown_structs(structs: Structs) -> list[Document]:
+def _describe_structs(structs: Structs) -> list[Document]:
     names = [name for name in structs.dtype.names or () if name != "reserved"]
     return [{name: struct[name].item() for name in names} for struct in structs]
 

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from streamtrain.errors import SnapshotError
+from streamtrain.topics.documents import Document, key_of
 from streamtrain.topics.manifest import WHAT, WIRE_VERSION, Manifest, Payload, decode, encode, split
 from streamtrain.topics.shelves import all_keys, chunk_keys, is_manifest, manifest_key, shelved
-from streamtrain.topics.shown import Document, key_of
 from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics.wire import plain
 
@@ -98,8 +98,8 @@ def document(message: Message) -> Document:
     if not is_manifest(message.key):
         return {"chunk_bytes": len(value)}
     manifest = decode(value)
-    shown = plain({**_without_bytes(asdict(manifest)), "digest": sha256(value).hex()})
-    return {"manifest": shown}
+    fields = plain({**_without_bytes(asdict(manifest)), "digest": sha256(value).hex()})
+    return {"manifest": fields}
 
 
 def _without_bytes(document: Any) -> Any:

@@ -75,8 +75,8 @@ class Reader:
         return reader
 
     def fail(self, name: str, expected: str, got: object) -> NoReturn:
-        shown = repr(got)
-        raise self.error(f"{self.what}{'.' if name else ''}{name}: expected {expected}, got {shown[:80]}")
+        text = repr(got)
+        raise self.error(f"{self.what}{'.' if name else ''}{name}: expected {expected}, got {text[:80]}")
 
     def value(self, name: str) -> Any:
         if name not in self._map:

@@ -84,9 +84,9 @@ class CudaPlan:
         self.step_address = self.output_address = 0   # of the plan this belongs to
         self.tables: list[Any] = []   # of addresses
         self._constants()
-        made = [launch for phase in program.phases for launch in program.kernels(phase)]
-        self.device.load(instances_of((launch.op, launch.types) for launch in made if isinstance(launch, Call)),
-                         [chain_of(launch) for launch in made if isinstance(launch, Chain)])
+        launches = [launch for phase in program.phases for launch in program.kernels(phase)]
+        self.device.load(instances_of((launch.op, launch.types) for launch in launches if isinstance(launch, Call)),
+                         [chain_of(launch) for launch in launches if isinstance(launch, Chain)])
         self.graphs = {phase: self._capture(phase) for phase in program.phases}
 
     def _constants(self) -> None:

@@ -42,12 +42,12 @@ def gradient_of(
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    made = bag.example(rng, n)
-    scale = None if made["scale"] is None else made["scale"].astype(np.float32)
-    table, winner = made["table"].astype(np.float32), np.zeros((n, made["dim"]), np.int32)
-    forward(n, made["entries"], made["buckets"], made["dim"], made["width"], made["at"], made["ends"], made["index"],
-            scale, table, np.zeros((n, made["width"])), winner)
-    return {**made, "table": table, "scale": scale, "winner": winner}
+    args = bag.example(rng, n)
+    scale = None if args["scale"] is None else args["scale"].astype(np.float32)
+    table, winner = args["table"].astype(np.float32), np.zeros((n, args["dim"]), np.int32)
+    forward(n, args["entries"], args["buckets"], args["dim"], args["width"], args["at"], args["ends"], args["index"],
+            scale, table, np.zeros((n, args["width"])), winner)
+    return {**args, "table": table, "scale": scale, "winner": winner}
 
 
 OPS = (

@@ -9,12 +9,12 @@ from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Reads, Settings, Stateful, StatefulSpec, decayed_table
 
 HELP = "the sum of a number over the rows with this value before: log(1 + |s|) with its sign, or s; may decay"
-SHOWN = (FORMS[0], FORMS[2])
+TOTAL_FORMS = (FORMS[0], FORMS[2])
 OPTIONS = {
     "total": ColumnName(help="of which number"),
     "by": ColumnName(help="of which category's values"),
     "half_life": Duration(default=0.0, help="of event time after which a row counts half; default: all count the same"),
-    "as": Word(of=SHOWN, default=SHOWN[0], help="log: log(1 + |s|) with its sign; number: s"),
+    "as": Word(of=TOTAL_FORMS, default=TOTAL_FORMS[0], help="log: log(1 + |s|) with its sign; number: s"),
 }
 EXAMPLES = (
     {"columns": {"x": {}, "c": {"kind": "category", "buckets": 9}}, "table": {"total": "x", "by": "c", "buckets": 50}},

@@ -53,7 +53,7 @@ class BatchNorms:
         finally:
             self._share = 0.0
 
-    def _see(self, norm: Any, args: tuple[Any, ...], named: dict[str, Any], made: Any) -> None:
+    def _see(self, norm: Any, args: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
         if not self._share:
             return
         import torch

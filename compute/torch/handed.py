@@ -12,7 +12,7 @@ from typing import Any
 from streamtrain.errors import UserMistake
 
 
-def packed(made: Any) -> str:
+def packed(module: Any) -> str:
     """A module, or what makes one, as text; classes of a program's main file are in it too."""
     try:
         import cloudpickle
@@ -22,7 +22,7 @@ def packed(made: Any) -> str:
             "install it, as the extra does: pip install 'streamtrain[torch]'"
         ) from None
     try:
-        return base64.b64encode(cloudpickle.dumps(made)).decode()
+        return base64.b64encode(cloudpickle.dumps(module)).decode()
     except Exception as error:  # whatever is not made to be handed on
         raise UserMistake(f"the module cannot be handed to the workers: {type(error).__name__}: {error}") from error
 

@@ -120,7 +120,7 @@ class TorchInstance:
         }
         parameters = [self._tensors[tensor.name] for tensor in self._spec.parameters]
 
-        made = -1   # the number of its newest step
+        newest_step = -1   # the number of its newest step
 
         def go_on_from(number: int) -> None:
             """Gives the optimizer our state, and sets its step counts to `number`."""
@@ -130,19 +130,19 @@ class TorchInstance:
                 optimizer.state[self._tensors[name]][key] = torch.tensor(float(number))
 
         def run(rows: int, slot: int) -> None:
-            nonlocal made
+            nonlocal newest_step
             if not step.weight_sum > 0:
                 return
             if step.number == 1:
                 optimizer.state.clear()   # it begins as it does by itself
-            elif made != step.number - 1:
+            elif newest_step != step.number - 1:
                 go_on_from(step.number - 1)
             optimizer.step()
             if step.number == 1:
                 for (name, key), tensor in state.items():
                     tensor.copy_(optimizer.state[self._tensors[name]][key])
                 go_on_from(1)
-            made = step.number
+            newest_step = step.number
             if not all(bool(torch.isfinite(tensor).all()) for tensor in (*parameters, *state.values())):
                 step.not_finite = 1
 

@@ -44,10 +44,10 @@ def optimizer_of(name: str, module: Any) -> OwnOptimizer | None:
             elif isinstance(value, torch.Tensor) and value.dtype == torch.float32:
                 kept.append(Kept(key, what, tuple(value.shape)))
             elif value is not None:
-                shown = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
+                type_name = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
                 raise UserMistake(
                     f"{WHERE}: {name}: expected an optimizer that keeps tensors of torch.float32 and counts of its "
-                    f"steps, got {what} of {key}: {shown}"
+                    f"steps, got {what} of {key}: {type_name}"
                 )
     return OwnOptimizer(type(optimizer).__name__, tuple(kept), tuple(steps))
 

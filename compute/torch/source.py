@@ -31,23 +31,23 @@ def in_process_of_its_own() -> None:
 class TorchModule:
     """A `Module`, made when it is first needed."""
 
-    def __init__(self, name: str, folder: str | None = None, made: Any = None) -> None:
+    def __init__(self, name: str, folder: str | None = None, module: Any = None) -> None:
         """`name`: "package.module:Net", looked for in `folder` first; Net is a module's class or a function that makes
         one, and is called with the Inputs where it has an argument without a default. `made`: a torch.nn.Module or what
         makes one, in the place of what the name says."""
-        self.name, self._folder, self._made = name, folder, made
+        self.name, self._folder, self._module = name, folder, module
         self._template: tuple[ModuleSpec, Any] | None = None
 
     @classmethod
-    def of(cls, made: Any) -> Self:
+    def of(cls, module: Any) -> Self:
         """Builds the source of a torch.nn.Module, of what makes one, or of the text that names it. A source is
         returned as it is."""
-        if isinstance(made, cls):
-            return made
-        if isinstance(made, str):
-            return cls(made)
-        named = made if hasattr(made, "__qualname__") else type(made)
-        return cls(f"{named.__module__}:{named.__qualname__}", made=made)
+        if isinstance(module, cls):
+            return module
+        if isinstance(module, str):
+            return cls(module)
+        named = module if hasattr(module, "__qualname__") else type(module)
+        return cls(f"{named.__module__}:{named.__qualname__}", module=module)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -58,9 +58,9 @@ class TorchModule:
 
     def to_dict(self) -> dict[str, Any]:
         """For the program's own processes, and nobody else: as JSON can hold it."""
-        made = None if self._made is None else packed(self._made)
+        module = None if self._module is None else packed(self._module)
         path = [os.path.abspath(folder) for folder in sys.path]
-        return {"name": self.name, "folder": self._folder, "path": path, "made": made}
+        return {"name": self.name, "folder": self._folder, "path": path, "made": module}
 
     def start(self, spec: ModuleSpec, seed: int) -> Mapping[str, Array]:
         """Returns what its own initialisers give after torch.manual_seed(seed). A module that was given returns what
@@ -79,7 +79,7 @@ class TorchModule:
     def fresh(self, inputs: Inputs, seed: int) -> Any:
         """A torch.nn.Module, the caller's own. UserMistake where none can be had."""
         torch = _torch()
-        make = self._made if self._made is not None else _found(self.name, self._folder)
+        make = self._module if self._module is not None else _found(self.name, self._folder)
         if isinstance(make, torch.nn.Module):
             return _unfolded(copy.deepcopy(make))
         with torch.random.fork_rng(devices=[]):
@@ -104,8 +104,11 @@ class TorchModule:
     def _check(self, spec: ModuleSpec, module: Any) -> None:
         """Checks that the module's tensors are those of the spec. Raises UserMistake if not."""
         has = {name: tuple(tensor.shape) for name, tensor in tensors_of(module).items()}
-        wrong = [f"{_shown(tensor.name, tensor.shape)}, got {_shown(tensor.name, has.get(tensor.name))}"
-                 for tensor in tensors_in(spec) if has.get(tensor.name) != tensor.shape]
+        wrong = [
+            f"{_describe_tensor(tensor.name, tensor.shape)}, got {_describe_tensor(tensor.name, has.get(tensor.name))}"
+            for tensor in tensors_in(spec)
+            if has.get(tensor.name) != tensor.shape
+        ]
         names = {tensor.name for tensor in tensors_in(spec)}
         wrong += [f"no parameter {name}" for name, _ in module.named_parameters() if name not in names]
         if wrong:
@@ -127,7 +130,7 @@ def tensors_in(spec: ModuleSpec) -> tuple[Tensor, ...]:
     return (*spec.parameters, *spec.averages, *spec.counters)
 
 
-def _shown(name: str, shape: tuple[int, ...] | None) -> str:
+def _describe_tensor(name: str, shape: tuple[int, ...] | None) -> str:
     return "none" if shape is None else f"{name} {list(shape)}"
 
 

@@ -18,7 +18,7 @@ def build(builder: Builder, name: str, op: str, inputs: Sequence[Value]) -> Valu
     def backward(dy: Ref, da: Ref, db: Ref) -> None:
         builder.call(f"{op}_gradient", dy.elements, da, db, dy, a.ref, b.ref)
 
-    return _made(builder, name, inputs, y, backward)
+    return _add_output(builder, name, inputs, y, backward)
 
 
 def of_rows(builder: Builder, name: str, op: str, inputs: Sequence[Value], reads_output: bool = False) -> Value:
@@ -31,10 +31,10 @@ def of_rows(builder: Builder, name: str, op: str, inputs: Sequence[Value], reads
         output = [y] if reads_output else []
         builder.call(f"{op}_gradient", rows, columns, dy, *output, a.ref, b.ref, da, db)
 
-    return _made(builder, name, inputs, y, backward)
+    return _add_output(builder, name, inputs, y, backward)
 
 
-def _made(
+def _add_output(
     builder: Builder, name: str, inputs: Sequence[Value], y: Ref, gradient: Callable[[Ref, Ref, Ref], None]
 ) -> Value:
     """`gradient` adds the call that makes a's and b's of y's."""

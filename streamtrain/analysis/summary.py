@@ -146,26 +146,26 @@ class ColumnSummary:
 
     def document(self, against: ColumnSummary | None, stand_in: int | None = None) -> dict[str, Any]:
         """`stand_in`: the hash of what stands in for a missing cell."""
-        made: dict[str, Any] = {
+        document: dict[str, Any] = {
             "holds": self.holds, "rows": self.rows + self.unusable, "missing": self.rows - self.there,
             "unusable": self.unusable,
         }  # fmt: skip
         if self.holds != TIME:
-            made |= {"distinct": self.distinct.count, "distinct_is_exact": self.distinct.is_exact}
+            document |= {"distinct": self.distinct.count, "distinct_is_exact": self.distinct.is_exact}
         if self.spread.count:
             spread = self.spread
             edges = np.linspace(spread.least, spread.largest, BINS + 1)[1:-1]
             quantiles = spread.quantiles(QUANTILES)
-            made |= {
+            document |= {
                 "mean": spread.mean, "deviation": spread.deviation, "least": spread.least, "largest": spread.largest,
                 "quantiles": {f"{share:g}": value for share, value in zip(QUANTILES, quantiles, strict=True)},
                 "histogram": {"edges": edges.tolist(), "rows": spread.histogram(edges).tolist()},
             }  # fmt: skip
         if self.buckets is not None:
-            made["collisions"] = self._collisions(self.buckets, stand_in)._asdict()
+            document["collisions"] = self._collisions(self.buckets, stand_in)._asdict()
         if against is not None and self.holds != TIME:
-            made["drift"] = self.drift(against)
-        return made
+            document["drift"] = self.drift(against)
+        return document
 
     def _collisions(self, buckets: int, stand_in: int | None) -> Collisions:
         if self.holds == LIST:
@@ -197,14 +197,14 @@ def _raw_columns(job: Job) -> tuple[Schema, dict[str, str]]:
     holds: dict[str, str] = {}
     transforms: list[tuple[str, dict[str, Any]]] = []
     for name, column in job.schema.columns:
-        made = None if by_role and column.role != FEATURE else _raw_column(job.schema, name, column)
-        if made is None:
+        raw_column = None if by_role and column.role != FEATURE else _raw_column(job.schema, name, column)
+        if raw_column is None:
             columns.append((name, column))
             continue
         wide = {"buckets": 1 << MOST_BITS} if _has_pairs(column) and _format_bits(job) is not None else {}
-        columns.append((name, Column.model_validate({**made[1], **wide})))
-        holds[name] = made[0]
-        if made[0] != TEXT and made[0] != LIST and made[1].get("kind") != "vector":
+        columns.append((name, Column.model_validate({**raw_column[1], **wide})))
+        holds[name] = raw_column[0]
+        if raw_column[0] != TEXT and raw_column[0] != LIST and raw_column[1].get("kind") != "vector":
             transforms.append((_MISSING + name, {"is_missing": name}))
     words = job.schema.missing_words
     return _WideNames(tuple(columns), "mean_squared_error", transforms=tuple(transforms), missing_words=words), holds

@@ -47,12 +47,12 @@ def make_archive(distribution: Distribution, classes: Path) -> None:
 def _dump(distribution: Distribution, archive: Path, classes: str) -> None:
     """Write into a folder of our own, then rename: an archive is whole or absent."""
     with tempfile.TemporaryDirectory(prefix=".streamtrain-", dir=archive.parent) as scratch:
-        names, made = Path(scratch, "classes"), Path(scratch, archive.name)
+        names, draft = Path(scratch, "classes"), Path(scratch, archive.name)
         names.write_text(classes)
-        jvm = ("-Xshare:dump", f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={made}", "-Xlog:disable")
+        jvm = ("-Xshare:dump", f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={draft}", "-Xlog:disable")
         command = distribution.command("kafka.Kafka", jvm=("-Xmx512m", "-XX:-UsePerfData", *jvm))
         subprocess.run(command, cwd=scratch, capture_output=True, timeout=DUMP_TIMEOUT_S, check=True)
-        made.rename(archive)
+        draft.rename(archive)
     others = sorted(archive.parent.glob(ARCHIVES), key=lambda path: path.stat().st_mtime)
     for old in others[:-KEPT]:
         old.unlink(missing_ok=True)

@@ -24,12 +24,12 @@ def commands() -> dict[str, str]:
     """Each command's first line of help, in the order of --help."""
     helps = REGISTRY.describe()
     ordered = sorted(helps, key=lambda name: (REGISTRY.constants(name)["ORDER"], name))
-    return {REGISTRY.shown(name): helps[name] for name in ordered}
+    return {REGISTRY.display_name(name): helps[name] for name in ordered}
 
 
 def _stem(name: str) -> str | None:
     """The file of a command of that name; the others are not looked at."""
-    return next((stem for stem in REGISTRY.names() if REGISTRY.shown(stem) == name), None)
+    return next((stem for stem in REGISTRY.names() if REGISTRY.display_name(stem) == name), None)
 
 
 def unwrapped(text: str) -> str:

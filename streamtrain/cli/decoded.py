@@ -13,7 +13,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.clients import Message as Read
 from streamtrain.schemas import job_format
 from streamtrain.topics import REGISTRY
-from streamtrain.topics.shown import Document, as_json, cut, headers, key_of, text
+from streamtrain.topics.documents import Document, as_json, cut, headers, key_of, text
 from streamtrain.topics.topic import Message, topic
 
 
@@ -47,7 +47,7 @@ def _rows_of(job: Job, key: str) -> Callable[[Message], Document]:
             return {"tombstone": True, **headers(message)}
         value = bytes(message.value)
         found = reader.rows(value, message.headers)
-        document: Document = {"rows": shown_rows(found.rows)} if found.rows or not found.broken else {}
+        document: Document = {"rows": to_json_rows(found.rows)} if found.rows or not found.broken else {}
         if found.broken is not None:
             document |= {"error": f"not {job.records.format}: {found.broken}", "value": cut(value)}
         return {**document, **headers(message)}
@@ -55,17 +55,17 @@ def _rows_of(job: Job, key: str) -> Callable[[Message], Document]:
     return document
 
 
-def shown_rows(rows: list[Any]) -> list[Any]:
+def to_json_rows(rows: list[Any]) -> list[Any]:
     """Rows of records as JSON has them."""
-    return [_shown(row) for row in rows]
+    return [_to_json_value(row) for row in rows]
 
 
-def _shown(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """A value as JSON has it; what no column can take says why."""
     if isinstance(value, dict):
-        return {name: _shown(cell) for name, cell in value.items()}
+        return {name: _to_json_value(cell) for name, cell in value.items()}
     if isinstance(value, list):
-        return [_shown(cell) for cell in value]
+        return [_to_json_value(cell) for cell in value]
     return {"unusable": value.reason} if isinstance(value, Unusable) else value
 
 

@@ -75,12 +75,12 @@ class Output:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """A plain table."""
-    made = Table(box=None, header_style="bold", pad_edge=False, show_header=any(columns))
+    grid = Table(box=None, header_style="bold", pad_edge=False, show_header=any(columns))
     for column in columns:
-        made.add_column(column, overflow="fold")
+        grid.add_column(column, overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
-    return made
+        grid.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
+    return grid
 
 
 def age_text(age_s: float) -> str:

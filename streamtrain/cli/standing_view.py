@@ -70,12 +70,12 @@ def standing_view(document: dict[str, Any], extra: Iterable[tuple[str, object]] 
 
 def _by_class(classes: list[dict[str, Any]]) -> RenderableType:
     """The heaviest of them."""
-    shown = sorted(classes, key=lambda each: -each["weight"])[:_MOST_CLASSES]
+    heaviest = sorted(classes, key=lambda each: -each["weight"])[:_MOST_CLASSES]
     lines = [
         (", ".join(filter(None, (each.get("head"), each["class"]))), f"{each['weight']:,.0f}",
-         *(f"{each[name]:.4f}" for name in FIGURES)) for each in shown
+         *(f"{each[name]:.4f}" for name in FIGURES)) for each in heaviest
     ]  # fmt: skip
-    more = [(f"{len(classes) - len(shown)} more", "", "", "", "")] if len(classes) > len(shown) else []
+    more = [(f"{len(classes) - len(heaviest)} more", "", "", "", "")] if len(classes) > len(heaviest) else []
     return table(["class", "weight", *FIGURES], [*lines, *more])
 
 

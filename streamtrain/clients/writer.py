@@ -93,7 +93,7 @@ class RecordWriter:
         if pack is not None and (not isinstance(pack, int) or not 1 <= pack <= MOST_PACK_ROWS):
             raise UserMistake(f"RecordWriter: expected a pack of at least 1 row and at most 65,536, got {pack!r}")
         self.topic = str(job.topic(to).name)
-        self._rows = self._records_made = 0
+        self._rows = self._record_count = 0
         self._singles = 0  # rows that were a record of their own
         self._pack = pack
         settings: dict[str, Any] = {**client_settings(Purpose.WRITE, job.kafka_producer())}
@@ -166,7 +166,7 @@ class RecordWriter:
 
     @property
     def records_written(self) -> int:
-        return self._records_made + self._singles
+        return self._record_count + self._singles
 
     def flush(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
         """Waits until all that was accepted is delivered; raises what failed, KafkaUnreachable after `timeout_s`."""
@@ -317,7 +317,7 @@ class RecordWriter:
             headers = [*(along.headers or ()), *record.own.headers] or None
             self._outbox.put(Outgoing(record, headers, along.timestamp_ms, along.on_delivery))
             self._rows += record.rows
-            self._records_made += 1
+            self._record_count += 1
 
     def _refuse(self) -> None:
         if self._forked:
@@ -341,14 +341,14 @@ class _Gathered:
         """Returns the records of the rows; `rows` is empty afterwards."""
         rows, along = self.rows, self.along
         try:
-            made = [record for block in records.blocks(rows, along.key, along.own_keys, along.spare_bytes)
+            result = [record for block in records.blocks(rows, along.key, along.own_keys, along.spare_bytes)
                     for record in block]  # fmt: skip
         except UserMistake:  # each is good alone, but no format holds them together
-            made = [record for row in rows
+            result = [record for row in rows
                     for block in records.blocks([row], along.key, along.own_keys, along.spare_bytes)
                     for record in block]  # fmt: skip
         self.rows = []
-        return made
+        return result
 
 
 def _encodes(text: str) -> bool:

@@ -104,11 +104,11 @@ def columns_of(text: str) -> list[str]:
 
 def compiled(text: str, holds: Mapping[str, str], condition: bool = False) -> Program:
     """The expression over columns of which `holds` says what each holds. ExpressionError with what is wrong."""
-    made = _Compiler(columns_of(text), holds)
-    found = made.value(_tree(text))
+    compiler = _Compiler(columns_of(text), holds)
+    found = compiler.value(_tree(text))
     if condition and not found.condition:
         raise ExpressionError(f"expected a condition, which is true or false, got the number {text!r}")
-    return made.program
+    return compiler.program
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class _Compiler:
             case ast.Constant(value=float() | int()) if type(node.value) in (int, float):
                 return self.constant(node.value)  # type: ignore[arg-type]
             case ast.Constant(value=str()):
-                raise ExpressionError(f"expected a number, got the text {_shown(node)}")
+                raise ExpressionError(f"expected a number, got the text {_format_node(node)}")
             case ast.UnaryOp(op=ast.USub()):
                 return self.add("negate", self.value(node.operand).operation)
             case ast.UnaryOp(op=ast.UAdd()):
@@ -161,7 +161,9 @@ class _Compiler:
             return self.named(name)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self.call(node.func.id, node)
-        raise ExpressionError(f"expected columns, numbers, + - * /, comparisons, and, or, not, got {_shown(node)}")
+        raise ExpressionError(
+            f"expected columns, numbers, + - * /, comparisons, and, or, not, got {_format_node(node)}"
+        )
 
     def constant(self, value: float) -> _Value:
         try:
@@ -187,14 +189,14 @@ class _Compiler:
             raise ExpressionError(f"expected a function among {', '.join(_FUNCTIONS)}, got {name!r}{hint}")
         code, count = _FUNCTIONS[name]
         if len(node.args) != count or node.keywords:
-            raise ExpressionError(f"expected {count} arguments of {name}, got {_shown(node)}")
+            raise ExpressionError(f"expected {count} arguments of {name}, got {_format_node(node)}")
         given = [self.value(each).operation for each in node.args]
         return self.add(code, given[0], given[-1] if count > 1 else 0)
 
     def condition(self, node: ast.expr) -> _Value:
         found = self.value(node)
         if not found.condition:
-            raise ExpressionError(f"expected a condition, which is true or false, got {_shown(node)}")
+            raise ExpressionError(f"expected a condition, which is true or false, got {_format_node(node)}")
         return found
 
     def together(self, code: str, values: Sequence[_Value]) -> _Value:
@@ -207,12 +209,12 @@ class _Compiler:
         if isinstance(op, ast.Is | ast.IsNot):
             name = _column(left)
             if name is None or _column(right) != MISSING:
-                raise ExpressionError(f"expected a column that is or is not missing, got {_shown(left)}")
+                raise ExpressionError(f"expected a column that is or is not missing, got {_format_node(left)}")
             given = self.add("given", self.column(name)[0], condition=True)
             return given if isinstance(op, ast.IsNot) else self.add("opposite", given.operation, condition=True)
         if isinstance(op, ast.In | ast.NotIn):
             if not isinstance(right, ast.Tuple | ast.List) or not right.elts:
-                raise ExpressionError(f"expected values in parentheses behind in, got {_shown(right)}")
+                raise ExpressionError(f"expected values in parentheses behind in, got {_format_node(right)}")
             among = self.together("either", [self.equality(left, each) for each in right.elts])
             return among if isinstance(op, ast.In) else self.add("opposite", among.operation, condition=True)
         if isinstance(op, ast.Eq | ast.NotEq):
@@ -242,7 +244,7 @@ class _Compiler:
     def _text_column(self, node: ast.expr) -> int:
         found = self._text(node)
         if not isinstance(found, int):
-            raise ExpressionError(f"expected a column that holds a text beside a text, got {_shown(node)}")
+            raise ExpressionError(f"expected a column that holds a text beside a text, got {_format_node(node)}")
         return found
 
     def _kept(self, text: str) -> int:
@@ -250,7 +252,7 @@ class _Compiler:
         return len(self.program.texts) - 1
 
 
-def _shown(node: ast.expr) -> str:
+def _format_node(node: ast.expr) -> str:
     return ast.unparse(node)[:60]
 
 

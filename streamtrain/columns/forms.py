@@ -147,9 +147,9 @@ def is_columns(row: Mapping[str, Any], names: Names) -> bool:
 
     If the job knows only list columns in it, one that is nested deeper than its cells decides.
     """
-    shown = shows_columns(row.items(), names)
-    if shown is not None:
-        return shown
+    is_columnar = shows_columns(row.items(), names)
+    if is_columnar is not None:
+        return is_columnar
     return any(_depth(row[name]) > deep for name, deep in names.lists.items() if name in row)
 
 

@@ -121,8 +121,8 @@ def beside(name: str, reads: Reads, source: Source) -> Making:
     """Returns the compiled transform that puts a source into a block of the plan, beside a column that itself has
     state."""
     native, result = feeder(reads, source)
-    made = MadeColumn(name, result, Column.model_validate(BESIDE[reads]), None, reads)
-    return Making(native, Use(name, {native: source.name}, (source,), 32), (made,))
+    output = MadeColumn(name, result, Column.model_validate(BESIDE[reads]), None, reads)
+    return Making(native, Use(name, {native: source.name}, (source,), 32), (output,))
 
 
 def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> Making:
@@ -158,8 +158,8 @@ def _feeding(transform: str, entry: WithState, use: Use, rest: Table, event: Sou
             for problem in filter(None, problems):
                 raise MakingError(problem)
         name = use.name if is_first else f"{use.name}.{reads}"
-        made = MadeColumn(name, result, column, stateful, reads)
-        yield Making(native, Use(name, {native: source.name}, (source,), use.hash_bits), (made,))
+        output = MadeColumn(name, result, column, stateful, reads)
+        yield Making(native, Use(name, {native: source.name}, (source,), use.hash_bits), (output,))
 
 
 def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[MadeColumn]:
@@ -167,7 +167,7 @@ def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[Made
         if setting in rest:
             raise MakingError(f"{setting}: expected none, such cells stand in no record, got {rest[setting]!r}")
     for result in results:
-        made = f"{name}_{result.suffix}" if result.suffix else name
+        column_name = f"{name}_{result.suffix}" if result.suffix else name
         settings = {**_implied(result, rest), **rest}
         try:
             column = Column.model_validate(settings)
@@ -175,7 +175,7 @@ def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[Made
             raise MakingError("; ".join(format_error(each) for each in error.errors())) from None
         if problem := _misfit(result, column):
             raise MakingError(problem)
-        yield MadeColumn(made, result, column)
+        yield MadeColumn(column_name, result, column)
 
 
 def _implied(result: Result, rest: Table) -> dict[str, Any]:

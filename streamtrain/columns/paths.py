@@ -46,10 +46,10 @@ def _quoted(text: str) -> str:
 
 def place(path: Path) -> str:
     """A path behind "$", as a dead letter names it."""
-    return "".join(map(_shown, path))
+    return "".join(map(_format_step, path))
 
 
-def _shown(step: str | int) -> str:
+def _format_step(step: str | int) -> str:
     if isinstance(step, str) and _PLAIN.fullmatch(step):
         return f".{step}"
     return f"[{json.dumps(step, ensure_ascii=False)}]"

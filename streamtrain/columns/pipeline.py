@@ -32,7 +32,7 @@ class Pipeline:
         self._event = next((name for name, column in columns if column.role == "event_time"), None)
         found = self._compiled(columns, transforms)
         filtering = None if where is None else self._condition(where)
-        self.made: list[MadeColumn] = [each for one in found for each in one.columns if each.column.role != INPUT]
+        self.outputs: list[MadeColumn] = [each for one in found for each in one.columns if each.column.role != INPUT]
         self._has_where = filtering is not None and not requests
 
         def is_used(column: Column) -> bool:
@@ -46,7 +46,9 @@ class Pipeline:
             if any(is_used(each.column) or each.name in inputs for each in one.columns):
                 self.steps.insert(0, one)
                 inputs |= set(one.reads)
-        self._leaves_out = self._has_where or (not requests and any(each.column.missing == SKIP for each in self.made))
+        self._leaves_out = self._has_where or (
+            not requests and any(each.column.missing == SKIP for each in self.outputs)
+        )
         read = {name for one in self.steps for name in one.reads}
         if self._leaves_out and self._event is not None:
             read.add(self._event)
@@ -64,13 +66,13 @@ class Pipeline:
                 self.problems.append(f"transforms.{name}: {error}")
                 continue
             found += makings
-            for use, made in ((one.use, made) for one in makings for made in one.columns):
-                if made.name in self._columns or made.name in self._before or made.name in self._unreadable:
-                    self.problems.append(f"transforms.{name}: expected a name of its own, got {made.name!r} again")
-                if made.feeds is None:
-                    self._before[made.name] = made.source(use)
+            for use, output in ((one.use, output) for one in makings for output in one.columns):
+                if output.name in self._columns or output.name in self._before or output.name in self._unreadable:
+                    self.problems.append(f"transforms.{name}: expected a name of its own, got {output.name!r} again")
+                if output.feeds is None:
+                    self._before[output.name] = output.source(use)
                 else:
-                    self._unreadable[made.name] = "which has state: the model makes it, behind all transforms without"
+                    self._unreadable[output.name] = "which has state: the model makes it, behind all transforms without"
         return found
 
     def _timed(self, name: str, column: Column) -> list[Making]:
@@ -96,7 +98,7 @@ class Pipeline:
         """The native option `cell` of a column of the record, where transforms read it: its column of cells."""
         return {"cell": self.readings.index(name)} if name in self.readings else {}
 
-    def native(self, made_from: int) -> dict[str, Any] | None:
+    def native(self, first_output: int) -> dict[str, Any] | None:
         """Returns the steps as _native.DecodePlan takes them; None if there are none.
 
         `made_from`: the plan's column of the first made."""
@@ -104,11 +106,11 @@ class Pipeline:
             return None
         numbers = {name: number for number, name in enumerate(self._columns)}
         cells = {name: number for number, name in enumerate(self.readings)}
-        column_of = {made.name: made_from + number for number, made in enumerate(self.made)}
+        column_of = {output.name: first_output + number for number, output in enumerate(self.outputs)}
         steps, next_cell = [], len(cells)
         for one in self.steps:
             steps.append(self._step(one, cells, column_of))
-            cells |= {made.name: next_cell + number for number, made in enumerate(one.columns)}
+            cells |= {output.name: next_cell + number for number, output in enumerate(one.columns)}
             next_cell += len(one.columns)
         event = self._event if self._leaves_out and self._event is not None else None
         rests_on = self._rests_on(self.steps[-1]) if self._has_where else set()
@@ -130,16 +132,16 @@ class Pipeline:
     def _step(self, one: Making, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:
         given = [cells[name] for name in one.reads]
         results = []
-        for made in one.columns:
-            result: dict[str, Any] = {"holds": made.result.holds, "column": column_of.get(made.name)}
-            found = stand_in(made, one, self._loss_of(made.name)) if made.column.has_stand_in else None
+        for output in one.columns:
+            result: dict[str, Any] = {"holds": output.result.holds, "column": column_of.get(output.name)}
+            found = stand_in(output, one, self._loss_of(output.name)) if output.column.has_stand_in else None
             results.append(result if found is None else {**result, "stand_in": found})
         options = one.entry.native_options(one.use)
         return {"transform": one.transform, "sources": given, "results": results, "options": options}
 
     def _rests_on(self, one: Making) -> set[str]:
         """The columns of the record that a transform reads, itself or by way of others."""
-        makers = {made.name: each for each in self.steps for made in each.columns}
+        makers = {output.name: each for each in self.steps for output in each.columns}
         found: set[str] = set()
         at = [one]
         while at:
@@ -151,17 +153,17 @@ class Pipeline:
         return found
 
 
-def stand_in(made: MadeColumn, one: Making, loss: str) -> Any:
+def stand_in(output: MadeColumn, one: Making, loss: str) -> Any:
     """Returns the value that later transforms read for a missing cell of a made column; None if they cannot."""
-    column = made.column
-    if made.is_bucket:
+    column = output.column
+    if output.is_bucket:
         return float(column.missing)
     found = column.entry.stand_in(column, loss)
-    if made.result.holds == HASH:
-        return _native.murmur3(str(found).encode(), hash_seed(made.name), one.use.hash_bits)
-    if made.result.holds == TIME:
+    if output.result.holds == HASH:
+        return _native.murmur3(str(found).encode(), hash_seed(output.name), one.use.hash_bits)
+    if output.result.holds == TIME:
         return int(found)
-    if isinstance(found, str) != (made.result.holds == TEXT):
+    if isinstance(found, str) != (output.result.holds == TEXT):
         return None
     return found if isinstance(found, str) else column.entry.read_stand_in(column, loss)
 

@@ -94,7 +94,7 @@ def _describe_heads(schema: Schema, model: Model) -> dict[str, Any]:
     heads = []
     for head in model.parsed.heads:
         named = {name: head.named(name) for name in _NAMED if head.named(name) in blocks}
-        output = head.outlet.made if head.outlet.made in names else head.outlet.taken
+        output = head.outlet.output_layer if head.outlet.output_layer in names else head.outlet.taken
         settings = {"loss": head.loss, "loss_settings": head.settings, "classes": dict(schema.labels)[head.name].names}
         prediction = losses.get(head.loss).PREDICTION
         heads.append({"name": head.name, "output": output, **settings, "prediction": prediction, "blocks": named})

@@ -152,9 +152,9 @@ class Records:
         given = rows if source is None else source.rows
         call = _Call(key, own_keys, spare_bytes, reject, source, isinstance(given, dict))
         for first, block in _blocks(given, self._names, call):
-            yield list(self._made(first, block, call._replace(by_name=not isinstance(block, list))))
+            yield list(self._read_block(first, block, call._replace(by_name=not isinstance(block, list))))
 
-    def _made(self, first: int, block: Block, call: _Call) -> Iterator[Record | Rejected]:
+    def _read_block(self, first: int, block: Block, call: _Call) -> Iterator[Record | Rejected]:
         """Reads a block. Where a row is refused, the rows before it and those behind it are read apart."""
         left = list(self._pieces(first, block, call))[::-1]
         while left:

@@ -227,12 +227,12 @@ def _parts(schema: Schema, layout: _native.SlotLayout) -> Iterator[Part]:
     blocks = {block.name: block for block in layout.blocks}
     used: Counter[str] = Counter()
     given = {name for name, _ in schema.columns}
-    fed = {name: [Block(*BLOCKS[made.feeds], 1)] for name, made in schema.fed.items() if made.feeds is not None}
+    fed = {name: [Block(*BLOCKS[output.feeds], 1)] for name, output in schema.fed.items() if output.feeds is not None}
     for name, column in schema.every:
         if not (schema.is_decoded(name, column) if name in given else schema.is_used(column)):
             continue
         found = fed.get(name) or schema.labelled.blocks_of(name, column)
         for number, block in enumerate(found):
-            shown = f"{name}.{block.name.partition(':')[0]}" if number else name
-            yield Part(shown, blocks[block.name], used[block.name], block.width)
+            part_name = f"{name}.{block.name.partition(':')[0]}" if number else name
+            yield Part(part_name, blocks[block.name], used[block.name], block.width)
             used[block.name] += block.width

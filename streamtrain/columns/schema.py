@@ -70,13 +70,13 @@ class Schema:
                 problems += [f"columns.{pattern}: {format_error(each)}" for each in error.errors()]
             except ValueError as error:
                 problems.append(f"columns.{pattern}: {error}")
-        made: list[tuple[str, Table]] = []
+        tables: list[tuple[str, Table]] = []
         try:
-            made += expanded(list((transforms or {}).items()))
+            tables += expanded(list((transforms or {}).items()))
         except MakingError as error:
             problems.append(f"transforms.{error}")
         heads = tuple(sorted((head_losses or {}).items()))
-        schema = cls(tuple(found), "" if heads else loss, False, tuple(made), where, heads, tuple(missing_words))
+        schema = cls(tuple(found), "" if heads else loss, False, tuple(tables), where, heads, tuple(missing_words))
         problems += schema.problems() if not problems else []
         if problems:
             raise UserMistake("\n".join(problems))
@@ -107,8 +107,8 @@ class Schema:
             loss = self.labelled.loss_of(name)
             problems = column.entry.loss_problems(column, loss) if loss or column.role != LABEL else ()
             found += [f"columns.{name}: {problem}" for problem in problems]
-        reading = [made.name for made in self.stateful
-                   if made.stateful is not None and stateful.get(made.stateful.transform).reads_label]  # fmt: skip
+        reading = [output.name for output in self.stateful
+                   if output.stateful is not None and stateful.get(output.stateful.transform).reads_label]  # fmt: skip
         expected, got = "a label that is a number, or 0 or 1", "one of classes" if self.loss else "several labels"
         if reading and (not self.loss or self.label_kind == "class"):
             found += [f"transforms.{name}: expected {expected}, got {got}" for name in reading]
@@ -133,17 +133,17 @@ class Schema:
     @property
     def every(self) -> tuple[tuple[str, Column], ...]:
         """The columns that records give, and then those that transforms make and the model, or a row, has."""
-        return (*self.columns, *((made.name, made.column) for made in self._pipeline.made))
+        return (*self.columns, *((output.name, output.column) for output in self._pipeline.outputs))
 
     @property
     def stateful(self) -> list[MadeColumn]:
         """Returns the made columns that the model's plan computes, from what decoders put into separate blocks."""
-        return [made for made in self._pipeline.made if made.stateful is not None]
+        return [output for output in self._pipeline.outputs if output.stateful is not None]
 
     @property
     def fed(self) -> dict[str, MadeColumn]:
         """Returns the columns in those separate blocks, by name."""
-        return {made.name: made for made in self._pipeline.made if made.feeds is not None}
+        return {output.name: output for output in self._pipeline.outputs if output.feeds is not None}
 
     def of_kind(self, kind: str) -> list[tuple[str, Column]]:
         """The columns of a kind, with their names, but for what the model's plan makes."""
@@ -155,7 +155,7 @@ class Schema:
     @cached_property
     def _apart(self) -> frozenset[str]:
         """Returns the names of the columns in the blocks of transforms with state."""
-        return frozenset(made.name for made in self._pipeline.made if made.feeds is not None)
+        return frozenset(output.name for output in self._pipeline.outputs if output.feeds is not None)
 
     @property
     def numbers(self) -> list[str]:
@@ -256,7 +256,7 @@ class Schema:
     def block_specs(self) -> list[Block]:
         """The slot's blocks, for SlotLayout.make."""
         found = [block for name, kind in kinds().items() for block in self.labelled.blocks(kind, self.of_kind(name))]
-        found += [Block(*BLOCKS[made.feeds], 1) for made in self._pipeline.made if made.feeds is not None]
+        found += [Block(*BLOCKS[output.feeds], 1) for output in self._pipeline.outputs if output.feeds is not None]
         merged: dict[str, Block] = {}  # what several columns have a part of
         for block in found:
             before = merged.get(block.name)
@@ -276,7 +276,7 @@ class Schema:
             inputs |= given
         own = [column.entry.stateful(name, column) for name, column in self.columns if column.role != INPUT]
         stateful_tables = [
-            described(each) for each in [*own, *(made.stateful for made in self.stateful)] if each is not None
+            described(each) for each in [*own, *(output.stateful for output in self.stateful)] if each is not None
         ]
         several = {"vectors": vectors, "bags": bags, "held": stateful_tables}
         return inputs | {what: entries for what, entries in several.items() if entries}
@@ -294,8 +294,8 @@ class Schema:
 
     def native_plan(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """All columns, and the transforms, as _native.DecodePlan takes them."""
-        made = [self._native_made(each) for each in self._pipeline.made]
-        return [*self.native_columns(), *made], self._pipeline.native(len(self.columns))
+        outputs = [self._native_output(each) for each in self._pipeline.outputs]
+        return [*self.native_columns(), *outputs], self._pipeline.native(len(self.columns))
 
     def short_columns(self) -> list[int]:
         """For requests: which columns an array row without label and weight holds; empty where that changes nothing."""
@@ -376,23 +376,23 @@ class Schema:
         blocks = self.labelled.places(name, column)
         return {"name": name, "kind": _stem(kind), "missing": missing, "blocks": blocks, "options": options, **where}
 
-    def _places(self, made: MadeColumn) -> list[str]:
+    def _places(self, output: MadeColumn) -> list[str]:
         """The blocks of a made column."""
-        if made.feeds is None:
-            return self.labelled.places(made.name, made.column)
-        return [BLOCKS[made.feeds][0]]
+        if output.feeds is None:
+            return self.labelled.places(output.name, output.column)
+        return [BLOCKS[output.feeds][0]]
 
-    def _native_made(self, made: MadeColumn) -> dict[str, Any]:
-        name, column = made.name, made.column
+    def _native_output(self, output: MadeColumn) -> dict[str, Any]:
+        name, column = output.name, output.column
         if not self.is_used(column):
             return {"name": name, "kind": None, "is_made": True}
         kind, missing = column.entry, self.missing(column)
         loss = self.labelled.loss_of(name)
         options = kind.native_options(column, loss) | native_words(column, self.missing_words)
-        options |= ({"is_bucket": True} if made.is_bucket else {}) | ({} if made.feeds is None else {"apart": True})
+        options |= ({"is_bucket": True} if output.is_bucket else {}) | ({} if output.feeds is None else {"apart": True})
         if missing in ("value", SKIP_HEAD):
-            options["missing_value"] = column.missing if made.is_bucket else kind.stand_in(column, loss)
-        fields = {"kind": _stem(kind), "missing": missing, "blocks": self._places(made), "options": options}
+            options["missing_value"] = column.missing if output.is_bucket else kind.stand_in(column, loss)
+        fields = {"kind": _stem(kind), "missing": missing, "blocks": self._places(output), "options": options}
         return {"name": name, "is_made": True, **fields}
 
 

@@ -39,8 +39,8 @@ def placed_records(
         at = block.first
         if at + block.row_count <= begin:
             continue
-        for made in records.blocks(block, key=None, own_keys=False, reject=True):
-            for each in made:
+        for chunk in records.blocks(block, key=None, own_keys=False, reject=True):
+            for each in chunk:
                 record = _dead(counter, each) if isinstance(each, Rejected) else each
                 if at < begin < at + record.rows:
                     raise UserMistake(

@@ -25,7 +25,7 @@ class SeenRows:
                 "give a snapshot that this job file has trained"
             )
         self._plan, self._seen = plan, served.seen(plan.layout)
-        feeds = {name for name, made in schema.fed.items() if made.stateful is None}
+        feeds = {name for name, column in schema.fed.items() if column.stateful is None}
         self.parts = [self._part(part) for part in plan.parts if part.name not in feeds]
 
     def __call__(self, rows: Rows) -> Rows:
@@ -36,14 +36,14 @@ class SeenRows:
 
     def _part(self, part: Part) -> Part:
         """Whatever a transform with state reads, it makes a number or an index; what is standardised is float32."""
-        if part.name in self._seen.made or (part.block.name, part.first) in self._seen.places:
+        if part.name in self._seen.stateful_columns or (part.block.name, part.first) in self._seen.places:
             return part._replace(holds=np.dtype(np.float32))
         return part._replace(holds=np.dtype(np.int32)) if part.name in self._seen.indexes else part
 
     def _of(self, part: Part, rows: Rows, numbers: Array) -> Cells:
         if part.name in self._seen.indexes:
             return self._seen.index(part.name, self._plan.slot)[: rows.count]
-        first = self._seen.made.get(part.name, self._seen.places.get((part.block.name, part.first)))
+        first = self._seen.stateful_columns.get(part.name, self._seen.places.get((part.block.name, part.first)))
         if first is None:
             return rows[part.name]
         return numbers[:, first] if part.width == 1 else numbers[:, first : first + part.width]

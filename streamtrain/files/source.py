@@ -114,10 +114,10 @@ def _encoding_of(text: bytes) -> str | None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(text)
     except UnicodeDecodeError:
-        shown = text.decode(errors="replace")
-        broken = shown.count("\ufffd")
-        beyond = sum(character > "\x7f" for character in shown)
-        return "cp1252" if 2 * broken > beyond and "\0" not in shown else None
+        characters = text.decode(errors="replace")
+        broken = characters.count("\ufffd")
+        beyond = sum(character > "\x7f" for character in characters)
+        return "cp1252" if 2 * broken > beyond and "\0" not in characters else None
     return None
 
 

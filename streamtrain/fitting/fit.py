@@ -19,7 +19,7 @@ from streamtrain.fitting.callbacks import Callbacks
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.fitting.given_labels import check_labels
 from streamtrain.fitting.memory_run import MemoryRun
-from streamtrain.fitting.progress import shown
+from streamtrain.fitting.progress import show_progress
 from streamtrain.fitting.start import Start
 from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
@@ -74,7 +74,7 @@ def fit(
     begin = Start.of(start, training_job)
     watching = Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)
     watching.begin(given)
-    with shown(progress, rows, epochs, on_event) as heard:
+    with show_progress(progress, rows, epochs, on_event) as heard:
         trained = _trained(MemoryRun(training_job, heard, watching, rejecting, epochs, begin), source)
     return watching.end(*trained)
 

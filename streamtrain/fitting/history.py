@@ -89,9 +89,9 @@ class History(Sequence[Any]):
         chosen = figures or ("loss",)
         figure = Figure(figsize=(7, 3 * len(chosen)), layout="constrained")
         for axis, name in zip(figure.subplots(len(chosen), sharex=True, squeeze=False)[:, 0], chosen, strict=True):
-            for shown in (name, metrics.constant_of(name)):
-                if shown in known:
-                    axis.plot([row[self.along] for row in rows], [row.get(shown) for row in rows], label=shown)
+            for series in (name, metrics.constant_of(name)):
+                if series in known:
+                    axis.plot([row[self.along] for row in rows], [row.get(series) for row in rows], label=series)
             axis.legend()
         axis.set_xlabel(self.along)
         return figure

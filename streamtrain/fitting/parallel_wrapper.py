@@ -14,7 +14,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.fitting.fit import fit, job_of
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.fitting.kafka_run import train_to_end
-from streamtrain.fitting.progress import shown
+from streamtrain.fitting.progress import show_progress
 from streamtrain.job import Job
 from streamtrain.job.mistakes import JobMistakes
 from streamtrain.run.host import Event
@@ -89,7 +89,7 @@ class ParallelWrapper:
         """
         if isinstance(source, Job):
             _check_stream(source, epochs, callbacks, every_rounds, every_epochs)
-            with shown(progress, None, 1, on_event) as heard:
+            with show_progress(progress, None, 1, on_event) as heard:
                 return train_to_end(_with_train(source, self._settings), heard, self._start)
         return fit(
             self.job,
@@ -139,7 +139,7 @@ def _with_train(job: Job, settings: Mapping[str, Any]) -> Job:
     given = {name: value for name, value in settings.items() if value is not None}
     train = {name: value for name, value in effective["train"].items() if name != "prefetch_buffer"}
     try:
-        made = Job.from_effective({**effective, "train": {**train, **given}}, job.kafka, job.network)
-        return replace(made, registry=job.registry)
+        new_job = Job.from_effective({**effective, "train": {**train, **given}}, job.kafka, job.network)
+        return replace(new_job, registry=job.registry)
     except JobMistakes as error:
         raise JobMistakes("ParallelWrapper", [replace(each, where="settings") for each in error.mistakes]) from None

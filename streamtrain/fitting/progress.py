@@ -16,7 +16,7 @@ _MOST_MEANT = 100_000  # passes: of more something else ends training
 
 
 @contextmanager
-def shown(
+def show_progress(
     visible: bool, rows: Any, epochs: int, on_event: Callable[[Event], None]
 ) -> Iterator[Callable[[Event], None]]:
     """Yields the function that takes events: it calls `on_event`, and moves the bar if one is shown."""

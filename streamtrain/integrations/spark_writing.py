@@ -114,11 +114,13 @@ def _done(group: KafkaConsumer, topic: str) -> int:
 
 def _gathered(target: Target, batches: Iterator[pyarrow.RecordBatch]) -> list[Record]:
     """UserMistake naming the row and column that cannot be written, and for more than one transaction holds."""
-    made = Records(target.job.schema, written_format(target.job, target.key), target.topic, target.pack, MESSAGE_BYTES)
+    records = Records(
+        target.job.schema, written_format(target.job, target.key), target.topic, target.pack, MESSAGE_BYTES
+    )
     found: list[Record] = []
     size = 0
     for batch in batches:
-        for block in made.blocks(pyarrow.Table.from_batches([batch]), None, made.key_column is not None):
+        for block in records.blocks(pyarrow.Table.from_batches([batch]), None, records.key_column is not None):
             found += block
             size += sum(len(record.value) for record in block)
         if size > MOST_BYTES:

@@ -91,8 +91,8 @@ class _Words(str):
 
 
 def _mistake(gathered: Gathered, path: tuple[str | int, ...], expected: str, got: Any, **more: Any) -> Mistake:
-    shown = got if isinstance(got, _Words) else show_value(got)
-    return Mistake(gathered.where(path), show_path(path), expected, shown, **more)
+    text = got if isinstance(got, _Words) else show_value(got)
+    return Mistake(gathered.where(path), show_path(path), expected, text, **more)
 
 
 def _columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

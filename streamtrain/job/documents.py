@@ -29,8 +29,8 @@ def read_documents(gathered: Gathered, folder: Path | None) -> None:
                 text = option.reading(given if option.is_text(given) else _text(folder, given, option))
             except ValueError as error:
                 path: Keys = ("records", setting)
-                shown = f"{show_value(given)}: {error}"
-                gathered.mistakes.append(Mistake(gathered.where(path), show_path(path), option.takes(), shown))
+                got = f"{show_value(given)}: {error}"
+                gathered.mistakes.append(Mistake(gathered.where(path), show_path(path), option.takes(), got))
             else:
                 gathered.tree["records"] = {**gathered.tree["records"], setting: text}
 

@@ -94,16 +94,16 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
         if path in seen:
             continue
         seen.add(path)
-        where, shown = gathered.where(path), show_path(path)
+        where, setting = gathered.where(path), show_path(path)
         field = _walk(item["loc"])[0] or _walk(path)[0]  # a name in the place of a table is wrong as its name
         if item["type"] == "extra_forbidden":
-            yield Mistake.unknown(where, shown, names_at(path[:-1]), "setting" if len(path) > 1 else "section")
+            yield Mistake.unknown(where, setting, names_at(path[:-1]), "setting" if len(path) > 1 else "section")
         elif item["type"] == "column":
             yield from column_mistakes(gathered, path, str(context["problems"]))
         elif item["type"] == "missing":
-            yield Mistake(where, shown, f"missing, expected {takes(field)}" if field else "missing")
+            yield Mistake(where, setting, f"missing, expected {takes(field)}" if field else "missing")
         elif item["type"] == "section":
-            yield Mistake(where, shown, str(context["expected"]), show_value(gathered.at(path)))
+            yield Mistake(where, setting, str(context["expected"]), show_value(gathered.at(path)))
         else:
             expected = takes(field) if field is not None else str(context.get("expected") or plain(_walk(path)[1]))
             allowed = context.get("allowed", ())
@@ -113,7 +113,7 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
                 if isinstance(value, str)
                 else ""
             )
-            yield Mistake(where, shown, expected, show_value(value), nearest=near)
+            yield Mistake(where, setting, expected, show_value(value), nearest=near)
 
 
 _COLUMN_PROBLEM = re.compile(rf"(?:^|; )({'|'.join(Column.model_fields)}): ")

@@ -77,29 +77,29 @@ def kafka_settings(gathered: Gathered) -> KafkaSettings:
 
 
 def _put(gathered: Gathered, target: dict[str, str], name: str, value: Any, path: Path) -> None:
-    mistake = _mistake(gathered.where(path), _shown(name, path), name, value)
+    mistake = _mistake(gathered.where(path), _format_path(name, path), name, value)
     if mistake is not None:
         gathered.mistakes.append(mistake)
     else:
         target[name] = str(_as_text(value))
 
 
-def _shown(name: str, path: Path) -> str:
+def _format_path(name: str, path: Path) -> str:
     return f"kafka.{name}" if str(path[1]).startswith("#") else show_path(path)
 
 
-def _mistake(where: str, shown: str, name: str, value: Any) -> Mistake | None:
+def _mistake(where: str, setting: str, name: str, value: Any) -> Mistake | None:
     known, text = properties(), _as_text(value)
     if name in OWNED:
-        return Mistake(where, shown, f"set by streamtrain, remove it: {OWNED[name]}")
+        return Mistake(where, setting, f"set by streamtrain, remove it: {OWNED[name]}")
     if known and name not in known:
-        return Mistake(where, shown, "unknown librdkafka property", nearest=nearest(name, known))
+        return Mistake(where, setting, "unknown librdkafka property", nearest=nearest(name, known))
     if known and not known[name].settable:
-        return Mistake(where, shown, "a librdkafka property no file can hold, remove it")
+        return Mistake(where, setting, "a librdkafka property no file can hold, remove it")
     if text is None:
-        return Mistake(where, shown, "a text, a number, true or false", f"{type(value).__name__} (not shown)")
+        return Mistake(where, setting, "a text, a number, true or false", f"{type(value).__name__} (not shown)")
     if known and not accepts(name, text):
-        return Mistake(where, shown, known[name].takes, "another value (not shown)")
+        return Mistake(where, setting, known[name].takes, "another value (not shown)")
     return None
 
 

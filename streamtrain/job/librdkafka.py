@@ -34,7 +34,7 @@ def _library() -> ctypes.CDLL | None:
     return ctypes.CDLL(str(found[0])) if found else None
 
 
-def _shown(library: ctypes.CDLL) -> str:
+def _list_properties(library: ctypes.CDLL) -> str:
     """Returns what `rd_kafka_conf_properties_show` prints: a Markdown table a side."""
     libc = ctypes.CDLL(None)
     libc.open_memstream.restype = ctypes.c_void_p
@@ -56,7 +56,7 @@ def properties() -> dict[str, Property]:
     """Every property by name; empty where the library was not found."""
     library = _library()
     found: dict[str, Property] = {}
-    for line in _shown(library).splitlines() if library is not None else ():
+    for line in _list_properties(library).splitlines() if library is not None else ():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) < 6 or cells[1] not in ("*", "C", "P"):
             continue

@@ -42,8 +42,8 @@ def registry_settings(gathered: Gathered) -> RegistrySettings:
     places: dict[str, Path] = {}
     for table, path in gathered.apart["registry"]:
         if not isinstance(table, dict):
-            shown = Mistake(gathered.where(path), "registry", "a table of the registry's properties", "a value")
-            gathered.mistakes.append(shown)
+            mistake = Mistake(gathered.where(path), "registry", "a table of the registry's properties", "a value")
+            gathered.mistakes.append(mistake)
             continue
         for name, value, value_path in flatten(table, "", path):
             if isinstance(value, Value):

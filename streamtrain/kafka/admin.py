@@ -28,7 +28,7 @@ _ELECTION = 3  # times a call's time-out, in which a cluster that answers has fo
 _NO_TOPIC = "?"  # no topic may be called so: nobody's, and never made by being asked for
 _LISTEN_S = 1.0  # how long a wrong password may go unheard while the topics are asked for
 # why a controller would not make a topic, which it says only after it has looked for one of that name
-_NOT_TO_BE_MADE = (
+_CREATION_ERRORS = (
     KafkaError.POLICY_VIOLATION, KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError.INVALID_REPLICATION_FACTOR,
     KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_CONFIG,
 )  # fmt: skip
@@ -151,7 +151,7 @@ class Admin:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     return False
-                if error.args[0].code() in _NOT_TO_BE_MADE:
+                if error.args[0].code() in _CREATION_ERRORS:
                     return True
                 if response_to(error.args[0].code()) is KafkaResponse.DENIED:
                     return None
@@ -230,9 +230,9 @@ class Admin:
         missing = [wish for wish in wishes if states[wish.name] is None]
         if missing and not dry_run:
             self._create(missing)
-        made = "would create" if dry_run else "created"
+        action = "would create" if dry_run else "created"
         return [
-            TopicChange(wish, made) if state is None else TopicChange(wish, "exists", _differences(wish, state))
+            TopicChange(wish, action) if state is None else TopicChange(wish, "exists", _differences(wish, state))
             for wish, state in ((wish, states[wish.name]) for wish in wishes)
         ]
 

@@ -116,9 +116,9 @@ class Follower(Generic[T]):
             if located is not None:
                 self._next = located.offset + 1
                 if located.manifest.version > self._version:
-                    made = self._newest(located)
+                    items = self._newest(located)
                     self._version = located.manifest.version
-                    yield from made
+                    yield from items
         except SnapshotError as error:
             self._refuse(error)
             if located is None:
@@ -130,15 +130,15 @@ class Follower(Generic[T]):
         if self._best:
             return self._best_by(located)
         newer: list[Located] = []
-        made = self._made(self._topic.load(located, self._trainer, newer))
+        item = self._prepare_item(self._topic.load(located, self._trainer, newer))
         for other in newer:
             try:
-                self._made(self._topic.load(other, self._trainer, []))
+                self._prepare_item(self._topic.load(other, self._trainer, []))
             except SnapshotError as error:
                 log.debug("%s", error)
             else:
                 raise self._topic.out_of_order(other, located)
-        return [made]
+        return [item]
 
     def _best_by(self, newest: Located) -> list[T]:
         """The best one as `newest` names it, where that is not the one given last."""
@@ -148,9 +148,9 @@ class Follower(Generic[T]):
             found = self._topic.named_by(newest, BEST)
         except UserMistake as error:
             raise SnapshotError(str(error)) from None
-        made = self._made(self._topic.load(found, self._trainer, []))
+        item = self._prepare_item(self._topic.load(found, self._trainer, []))
         self._given = found.manifest.version
-        return [made]
+        return [item]
 
     def _assign(self) -> None:
         self._renewals = self._topic.renewals
@@ -239,7 +239,7 @@ class Follower(Generic[T]):
             at = self._first()
             waiting = self._waiting[at]
             try:
-                made = self._fetched(waiting)
+                items = self._fetched(waiting)
             except KafkaUnreachable as error:  # nothing is wrong with the snapshot: it is asked for again
                 log.debug("%s", error)
                 waiting.chunks.clear()
@@ -251,7 +251,7 @@ class Follower(Generic[T]):
                 continue
             del self._waiting[: at + 1]
             self._version = waiting.version
-            yield from made
+            yield from items
 
     def _first(self) -> int:
         """Which of those that wait has its turn: the one that came first, or the newest."""
@@ -269,13 +269,17 @@ class Follower(Generic[T]):
         for key, value in waiting.chunks.items():
             gathered.add(key, value)
         if gathered.complete and not self._best:
-            return [self._made(gathered.stored(located, where))]
+            return [self._prepare_item(gathered.stored(located, where))]
         try:
-            return self._best_by(located) if self._best else [self._made(self._topic.load(located, self._trainer, []))]
+            return (
+                self._best_by(located)
+                if self._best
+                else [self._prepare_item(self._topic.load(located, self._trainer, []))]
+            )
         finally:
             self._assign()
 
-    def _made(self, stored: Stored) -> T:
+    def _prepare_item(self, stored: Stored) -> T:
         try:
             return self._prepare(stored)
         except Exception as error:  # of what is malformed nobody knows how it fails

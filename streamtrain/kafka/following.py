@@ -40,7 +40,7 @@ class Following(ABC, Generic[T]):
         """Returns the object made from a snapshot. If it raises, the snapshot is refused and does not count."""
 
     @abstractmethod
-    def _take(self, made: T) -> None:
+    def _take(self, item: T) -> None:
         """From now on, in the place of the one before."""
 
     @abstractmethod
@@ -82,13 +82,13 @@ class Following(ABC, Generic[T]):
             return self._stay(found)
         best = self._stays_at == BEST
         follower = Follower(self._topic, self._versioned, False, True, self._after, self._refused, best)
-        for made in follower.start():
-            self._give(made)
+        for versioned_item in follower.start():
+            self._give(versioned_item)
         self._answered()
         while not self._stopping.is_set():
-            for made in follower.poll(_LOOK_S):
+            for versioned_item in follower.poll(_LOOK_S):
                 self._answered()
-                self._give(made)
+                self._give(versioned_item)
             self._looked()
 
     def _stay(self, found: Located | None) -> None:
@@ -103,6 +103,6 @@ class Following(ABC, Generic[T]):
     def _versioned(self, stored: Stored) -> tuple[int, T]:
         return stored.manifest.version, self._prepared(stored)
 
-    def _give(self, made: tuple[int, T]) -> None:
-        self._after = made[0]
-        self._take(made[1])
+    def _give(self, versioned_item: tuple[int, T]) -> None:
+        self._after = versioned_item[0]
+        self._take(versioned_item[1])

@@ -34,12 +34,12 @@ class Renewing(Generic[C]):
 
     def __init__(self, make: Callable[[], C]) -> None:
         self._make = make
-        self.made = 0  # clients so far: what was assigned to one before is not to this one
+        self.client_count = 0  # clients so far: what was assigned to one before is not to this one
         self._begin()
 
     def _begin(self) -> None:
         self.client = self._make()
-        self.made += 1
+        self.client_count += 1
         self._answered()
 
     def _answered(self) -> None:

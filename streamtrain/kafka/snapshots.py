@@ -216,7 +216,7 @@ class SnapshotTopic:
     @property
     def renewals(self) -> int:
         """Grows when the consumer was made anew: it has to be assigned again."""
-        return self._clients.made
+        return self._clients.client_count
 
     def renew(self) -> None:
         """Leaves a consumer behind that reads no more."""

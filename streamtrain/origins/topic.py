@@ -87,7 +87,7 @@ class TopicOrigin:
         if state.topic_id == seen.topic_id:
             positions, gaps = _moved(list(seen.partitions), admin, topic, state.partitions)
         else:
-            positions, gaps = _made_again(seen, admin, topic, state)
+            positions, gaps = _restart_at_earliest(seen, admin, topic, state)
         if gaps and not accept_gap:
             text = "; ".join(_describe(gap) for gap in gaps)
             raise UserMistake(
@@ -126,7 +126,7 @@ def start_offsets(start: str, admin: Admin, topic: str, partitions: int) -> list
     return admin.at_time(topic, partitions, timestamp_ms)
 
 
-def _made_again(
+def _restart_at_earliest(
     seen: Positions, admin: Admin, topic: str, state: TopicState
 ) -> tuple[list[Position], list[dict[str, Any]]]:
     earliest = admin.earliest(topic, state.partitions)

@@ -57,8 +57,9 @@ def cores_of_workers(job: Job) -> list[list[int]]:
     for worker, cores in enumerate(lists):
         if missing := sorted(set(cores) - set(usable)):
             raise UserMistake(
-                f"train.affinity: expected for worker {worker} cores that this process may use ({shown(usable)}), got "
-                f'{shown(missing)}; name others, or let affinity = "auto" choose'
+                f"train.affinity: expected for worker {worker} cores that this process may use "
+                f"({format_cores(usable)}), got "
+                f'{format_cores(missing)}; name others, or let affinity = "auto" choose'
             )
     return lists
 
@@ -71,7 +72,7 @@ def crowded(job: Job) -> str:
     return f"{threads} threads of {job.train.workers} workers have {cores} cores: expected a core for each"
 
 
-def shown(cores: Sequence[int]) -> str:
+def format_cores(cores: Sequence[int]) -> str:
     """Returns the cores as taskset writes a list: 0-3,8."""
     starts = [at for at in range(len(cores)) if at == 0 or cores[at] != cores[at - 1] + 1]
     runs = [(cores[first], cores[end - 1]) for first, end in pairwise([*starts, len(cores)])]

@@ -25,7 +25,7 @@ from streamtrain.origins.choice import origin_of
 from streamtrain.origins.moves import is_files
 from streamtrain.origins.validation_set import load_validation_set, named_files
 from streamtrain.run.arena import slot_count, slot_layout
-from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
+from streamtrain.run.cores import cores_of_workers, crowded, format_cores, usable_count
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of, with_schema
 from streamtrain.topics.chunks import Located
@@ -91,7 +91,7 @@ def _cores(job: Job) -> Finding:
         return Finding("cores", "mistake", str(error))
     if problem := crowded(job):
         return Finding("cores", "warning", problem)
-    where = f", {'; '.join(map(shown, pinned))}" if pinned else ""
+    where = f", {'; '.join(map(format_cores, pinned))}" if pinned else ""
     return Finding("cores", "ok", f"{job.train.workers * job.train.threads_per_worker} of {usable_count()} busy{where}")
 
 

@@ -74,8 +74,8 @@ class Lease:
     def entry(self, run: Run) -> tuple[str, Message]:
         """The run's own entry, for its first transaction."""
         now_ms = time.time_ns() // 1_000_000
-        made = RunEntry(run, self._job, socket.gethostname(), os.getpid(), now_ms, build_digest())
-        return self._control_name, control.run_message(made)
+        run_entry = RunEntry(run, self._job, socket.gethostname(), os.getpid(), now_ms, build_digest())
+        return self._control_name, control.run_message(run_entry)
 
     def end(self, run: Run, exit_code: int, reason: str) -> tuple[str, Message]:
         """Returns the message that the run writes when it ends."""

@@ -51,7 +51,7 @@ class Ended(Enum):
     LEAVE = "told to leave"
 
 
-class _Made(NamedTuple):
+class _PublicationParts(NamedTuple):
     """The parts of a publication."""
 
     lineage: Lineage
@@ -180,7 +180,7 @@ class Publishing:
             found.update(self._causes)
             self._failure = CheckFailed(
                 f"{self._publisher.name_of(0)}: {self._ceiling.dead} of the last {self._ceiling.rows} rows are dead "
-                f"letters, records.max_dead_letter_share allows {self._ceiling.share:g}: {found.shown()}; "
+                f"letters, records.max_dead_letter_share allows {self._ceiling.share:g}: {found.describe()}; "
                 f"{self._publisher.advice}"
             )
         too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
@@ -211,23 +211,23 @@ class Publishing:
         if self._job.train.report_score_after_averaging:
             metrics["after_averaging"] = score_after_averaging(progress)
         passes = int(ended and not self._ring.stop())
-        made = _Made(self.lineage, state, last_round, columns, metrics, progress["worker_deaths"], passes)
-        self._pending = in_background(self._publish, made, name="publish")
+        parts = _PublicationParts(self.lineage, state, last_round, columns, metrics, progress["worker_deaths"], passes)
+        self._pending = in_background(self._publish, parts, name="publish")
 
     def _gather_up_to(self, last_round: int) -> None:
         while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way
             self._gather()
 
-    def _publish(self, made: _Made) -> _Published:
+    def _publish(self, parts: _PublicationParts) -> _Published:
         """In the publishing thread: judges, assembles and publishes; the state stays pinned meanwhile."""
-        lineage, now_ms = made.lineage, time.time_ns() // 1_000_000
+        lineage, now_ms = parts.lineage, time.time_ns() // 1_000_000
         if self._judging is not None:
             self._judging.note(
-                made.metrics, lineage.metrics, made.state, version=lineage.version + 1, created_ms=now_ms,
-                rows=lineage.rows_seen + int(made.columns.slots["trained"].sum()), passes=made.passes,
+                parts.metrics, lineage.metrics, parts.state, version=lineage.version + 1, created_ms=now_ms,
+                rows=lineage.rows_seen + int(parts.columns.slots["trained"].sum()), passes=parts.passes,
             )  # fmt: skip
         assembled = self._assembler.assemble(
-            lineage, made.state, made.last_round, made.columns, made.metrics, made.deaths, now_ms
+            lineage, parts.state, parts.last_round, parts.columns, parts.metrics, parts.deaths, now_ms
         )
         manifest = assembled.snapshot.manifest
         names, began_ns = self._publisher.name_of, time.monotonic_ns()

@@ -40,9 +40,9 @@ class AccessLog:
                 f'"bytes":{len(reply.body)},"ms":{seconds * 1000:.3f}}}\n'
             )
             return
-        shown = CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", path).replace("\n", "\\n")
+        safe_path = CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", path).replace("\n", "\\n")
         self._lines.append(
-            f"{self._time(now_s)} INFO {self._process}  {method} {shown} status={reply.code} rows={reply.rows} "
+            f"{self._time(now_s)} INFO {self._process}  {method} {safe_path} status={reply.code} rows={reply.rows} "
             f"errors={reply.errors} version={reply.version} ms={seconds * 1000:.3f} client={client}\n"
         )
 

@@ -43,14 +43,14 @@ def inferred(scorer: HttpScorer, job: str, body: bytes, json_bytes: int | None) 
     if unknown is not None:
         raise Refusal(400, f"outputs: expected one of {', '.join(outputs)}, got {unknown}")
     is_binary = _parameter(document, "binary_data_output") is True
-    made = [write_output(name, outputs[name], selection.get(name, is_binary)) for name in selection or outputs]
+    pairs = [write_output(name, outputs[name], selection.get(name, is_binary)) for name in selection or outputs]
     response = {
         "model_name": job, "model_version": str(scorer.version), **_id(document),
         "parameters": {"digest": scorer.digest, "run": scorer.served.manifest.run.number,
                        "age_s": round(max(0.0, time.time() - scorer.created_ms / 1000), 3)},
-        "outputs": [output for output, _ in made],
+        "outputs": [output for output, _ in pairs],
     }  # fmt: skip
-    return _reply(as_json(response), [raw for _, raw in made], tensors[0].rows, scorer.version)
+    return _reply(as_json(response), [raw for _, raw in pairs], tensors[0].rows, scorer.version)
 
 
 def inputs_of(schema: Schema) -> Iterator[dict[str, Any]]:

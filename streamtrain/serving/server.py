@@ -26,17 +26,17 @@ def bound(host: str, port: int, shared: bool = False) -> socket.socket:
     """A socket at that address; `shared`: others of this user may listen there too. UserMistake where it is taken."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind(address)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(address)
     except OSError as error:
         raise UserMistake(
             f"--port {port} of --host {host}: {error.strerror}; give another port, or 0 for one that is free, and an "
             "address of this machine"
         ) from None
-    return made
+    return listener
 
 
 def serve(

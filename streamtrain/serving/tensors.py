@@ -47,11 +47,11 @@ def read_inputs(document: Any, behind: memoryview) -> list[Tensor]:
     for at, given in enumerate(inputs):
         where = f"inputs[{at}]"
         if not isinstance(given, dict) or not isinstance(given.get("name"), str):
-            raise TensorError(f"{where}: expected a tensor with a name, got {_shown(given)}")
+            raise TensorError(f"{where}: expected a tensor with a name, got {_format(given)}")
         where = f"input {given['name']}"
         shape, datatype = _shape(given, where), given.get("datatype")
         if datatype != BYTES and datatype not in DTYPES:
-            raise TensorError(f"{where}: expected a datatype of {', '.join((*DTYPES, BYTES))}, got {_shown(datatype)}")
+            raise TensorError(f"{where}: expected a datatype of {', '.join((*DTYPES, BYTES))}, got {_format(datatype)}")
         size = _binary_size(given, where)
         if size is None:
             cells = _of_json(given.get("data"), datatype, shape, where)
@@ -90,7 +90,7 @@ def write_output(name: str, values: NDArray[Any] | list[str], binary: bool) -> t
 def _shape(given: Mapping[str, Any], where: str) -> list[int]:
     shape = given.get("shape")
     if not isinstance(shape, list) or len(shape) not in (1, 2) or not all(type(n) is int and n >= 0 for n in shape):
-        raise TensorError(f"{where}: expected a shape of [rows] or [rows, elements], got {_shown(shape)}")
+        raise TensorError(f"{where}: expected a shape of [rows] or [rows, elements], got {_format(shape)}")
     return shape
 
 
@@ -98,14 +98,14 @@ def _binary_size(given: Mapping[str, Any], where: str) -> int | None:
     parameters = given.get("parameters")
     size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
     if size is not None and (type(size) is not int or size < 0):
-        raise TensorError(f"{where}: expected a binary_data_size of bytes, got {_shown(size)}")
+        raise TensorError(f"{where}: expected a binary_data_size of bytes, got {_format(size)}")
     return size
 
 
 def _of_json(data: Any, datatype: str, shape: Sequence[int], where: str) -> Cells:
     count = int(np.prod(shape, dtype=object))
     if not isinstance(data, list):
-        raise TensorError(f"{where}: expected data as a list, got {_shown(data)}")
+        raise TensorError(f"{where}: expected data as a list, got {_format(data)}")
     if len(shape) == 2 and data and all(type(row) is list for row in data):  # nested: also allowed
         data = [cell for row in data for cell in row]
     if len(data) != count:
@@ -156,6 +156,6 @@ def _in_rows(cells: Cells, shape: Sequence[int]) -> Cells:
     return [flat[row * width : (row + 1) * width] for row in range(rows)]
 
 
-def _shown(given: Any) -> str:
+def _format(given: Any) -> str:
     text = repr(given)
     return text if len(text) <= 100 else f"{text[:100]}…"

@@ -90,7 +90,7 @@ class FromZero(Collector):
         """`counters`: with the labels job and another, in no registry."""
         self._counters, self._job, self._lock = counters, job, Lock()
         self._counts: Counts[str] = Counts({OTHER: 0})
-        self._shown: set[str] = set()
+        self._visible_labels: set[str] = set()
 
     def add(self, label: str, count: int) -> None:
         with self._lock:
@@ -100,10 +100,10 @@ class FromZero(Collector):
         with self._lock:
             for label, count in self._counts.items():
                 counter = self._counters.labels(self._job, label)
-                if label in self._shown:
+                if label in self._visible_labels:
                     counter.inc(count)
                     self._counts[label] = 0
-            self._shown.update(self._counts)
+            self._visible_labels.update(self._counts)
         return self._counters.collect()
 
 

@@ -37,5 +37,5 @@ class PredictorMeters(Meters):
         self._version.set(event["version"])
         self.works = event["version"] > 0 and not event["waiting"]
         if event["version"] > 0:
-            made_s = event["snapshot_made_ms"] / 1_000
-            self._age.set_function(lambda: max(0.0, time.time() - made_s))
+            created_s = event["snapshot_made_ms"] / 1_000
+            self._age.set_function(lambda: max(0.0, time.time() - created_s))

@@ -23,7 +23,7 @@ from streamtrain.telemetry.processes import Processes
 BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 CODES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 429, 500, 503)
 NO_JOB = ""  # of a request for a job that is not served
-_ROWS, _ROW_ERRORS, _SECONDS, _VERSION, _MADE_S, _READY, _FIRST_CODE = range(7)
+_ROWS, _ROW_ERRORS, _SECONDS, _VERSION, _CREATED_S, _READY, _FIRST_CODE = range(7)
 _FIRST_BUCKET = _FIRST_CODE + len(CODES)
 _WIDTH = _FIRST_BUCKET + len(BUCKETS_S) + 1
 _CODE_AT = {code: _FIRST_CODE + at for at, code in enumerate(CODES)}
@@ -63,10 +63,10 @@ class ServingTable:
 
     def registry(self) -> CollectorRegistry:
         """Returns the registry for this text: the figures, and the processor time and memory of the processes."""
-        made = CollectorRegistry()
-        made.register(_Figures(self))
-        made.register(Processes(NO_JOB, "serve", self._command))
-        return made
+        registry = CollectorRegistry()
+        registry.register(_Figures(self))
+        registry.register(Processes(NO_JOB, "serve", self._command))
+        return registry
 
     def of_job(self, at: int) -> list[list[float]]:
         """The figures of a job, a list for each process that listens."""
@@ -94,10 +94,10 @@ class ServingRow:
         view[start + _SECONDS] += seconds
         view[start + _FIRST_BUCKET + bisect_left(BUCKETS_S, seconds)] += 1
 
-    def serves(self, job: str, version: int, made_s: float) -> None:
+    def serves(self, job: str, version: int, created_s: float) -> None:
         """With which snapshot; version 0: with none."""
         start = self._start[job]
-        self._view[start + _VERSION], self._view[start + _MADE_S] = version, made_s
+        self._view[start + _VERSION], self._view[start + _CREATED_S] = version, created_s
         self._view[start + _READY] = float(version > 0)
 
 
@@ -136,7 +136,7 @@ class _Figures(Collector):
                 version.add_metric((job,), min((row[_VERSION] for row in ready_rows), default=0.0))
                 ready.add_metric((job,), float(len(ready_rows) == self._table.processes))
                 if ready_rows:
-                    age.add_metric((job,), max(0.0, time.time() - min(row[_MADE_S] for row in ready_rows)))
+                    age.add_metric((job,), max(0.0, time.time() - min(row[_CREATED_S] for row in ready_rows)))
         listening = GaugeMetricFamily("streamtrain_serving_processes", "processes that listen")
         listening.add_metric((), self._table.listening())
         about = GaugeMetricFamily("streamtrain_info", "version of streamtrain", labels=("version",))

@@ -14,7 +14,7 @@ from streamtrain.ui import drawing, html, pages, routes
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.guard import Guard
 from streamtrain.ui.routes.asset import ASSETS
-from streamtrain.ui.shown import MOST_TOGETHER, Shown
+from streamtrain.ui.selection import MOST_TOGETHER, Selection
 
 _LOOK_S = 0.1
 
@@ -48,18 +48,21 @@ def _show(ui: Any, page: ModuleType, cluster: Cluster, prefix: str) -> None:
     jobs = tuple(dict.fromkeys(query.getlist("job")))[:MOST_TOGETHER]
     x = query.get("x", "")
     x = x if x in (drawing.BY_TIME, drawing.BY_ROWS) else drawing.BY_TIME
-    shown = Shown(cluster, jobs, x, prefix, {name: value for name, value in query.items() if name not in ("job", "x")})
+    selection = Selection(
+        cluster, jobs, x, prefix, {name: value for name, value in query.items() if name not in ("job", "x")}
+    )
     ui.add_head_html(f'<link rel="stylesheet" href="{prefix}/assets/style.css">')
-    ui.html(_head(page, shown), sanitize=False).classes("st-top")
+    ui.html(_head(page, selection), sanitize=False).classes("st-top")
     with ui.element("main").classes("st-main"):
-        page.build(ui, shown)
+        page.build(ui, selection)
 
 
-def _head(page: ModuleType, shown: Shown) -> str:
-    pairs = [("job", job) for job in shown.jobs]
+def _head(page: ModuleType, selection: Selection) -> str:
+    pairs = [("job", job) for job in selection.jobs]
     links = [
-        html.link(each.TITLE, f"{shown.prefix}{each.ROUTE}", pairs if each.ROUTE != "/" else [], current=each is page)
-        for each in pages.in_order() if each.ROUTE == "/" or shown.jobs
+        html.link(each.TITLE, f"{selection.prefix}{each.ROUTE}", pairs if each.ROUTE != "/" else [],
+                  current=each is page)
+        for each in pages.in_order() if each.ROUTE == "/" or selection.jobs
     ]  # fmt: skip
     return html.joined([html.tag("strong", "streamtrain"), html.tag("nav", html.joined(links), aria_label="pages")])
 

@@ -61,7 +61,7 @@ def by_name(names: Iterable[str], prefix: str) -> list[Line]:
     return [Line(name.removeprefix(prefix), name) for name in sorted(names) if name.startswith(prefix)][:_MAX_LINES]
 
 
-def shown(figure: str) -> str:
+def format_figure_name(figure: str) -> str:
     """A figure's name for people."""
     return {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}.get(figure, figure.replace("_", " "))
 
@@ -75,7 +75,7 @@ def quality(names: Iterable[str], figures: Sequence[str]) -> list[Line]:
         own = f"{head}." if head else ""
         figure = next((name for name in figures if f"window.{own}{name}" in known), None)
         if figure is not None:
-            prefix, title = f"{head}, " if head else "", shown(figure)
+            prefix, title = f"{head}, " if head else "", format_figure_name(figure)
             found += [
                 Line(f"{prefix}newest window", f"window.{own}{figure}", title=title),
                 Line(f"{prefix}in total", f"total.{own}{figure}", title=title),

@@ -154,6 +154,6 @@ def dump(value: bytes) -> str:
     lines = []
     for at in range(0, len(value), _WIDTH):
         part = value[at : at + _WIDTH]
-        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
-        lines.append(f"{at:05x}  {part.hex(' '):<{3 * _WIDTH}} {shown}")
+        ascii_text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        lines.append(f"{at:05x}  {part.hex(' '):<{3 * _WIDTH}} {ascii_text}")
     return "\n".join(lines)

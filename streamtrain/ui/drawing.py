@@ -78,6 +78,6 @@ def as_csv(following: Following, chart: Chart) -> str:
     for point in points:
         values = [point.figures.get(line.figure) for line in lines]
         if any(value is not None for value in values):
-            shown = ["" if value is None else repr(value) for value in values]
-            rows.append(",".join([str(point.at_ms), str(point.rows), *shown]))
+            cells = ["" if value is None else repr(value) for value in values]
+            rows.append(",".join([str(point.at_ms), str(point.rows), *cells]))
     return "\n".join([*rows, ""])

@@ -73,8 +73,8 @@ def sparkline(values: Sequence[float], beside: float | None, label: str, width: 
     """A line of the values, and one straight across of what it is compared with."""
     if len(values) < 2:
         return Html("")
-    shown = [*values, *([] if beside is None else [beside])]
-    low, span = min(shown), (max(shown) - min(shown)) or 1.0
+    all_values = [*values, *([] if beside is None else [beside])]
+    low, span = min(all_values), (max(all_values) - min(all_values)) or 1.0
 
     def y(value: float) -> float:
         return round(height - 3 - (value - low) / span * (height - 6), 1)

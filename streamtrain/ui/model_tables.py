@@ -24,11 +24,11 @@ def tables(snapshots: Snapshots, found: Examined, against: int | None, first: in
         changes = snapshots.change(*sorted((other.version, found.version)))
         title += f"; update : parameter of one, log10, from version {other.version}: if all go one way, if each its own"
     names = block_names(found, first)
-    made = [html.table(_HEAD, [_row(found.blocks[name], changes.get(name)) for name in names], title)]
+    parts = [html.table(_HEAD, [_row(found.blocks[name], changes.get(name)) for name in names], title)]
     if beside is not None:
         rows = [_row(beside.blocks[name], None) for name in names if name in beside.blocks]
-        made.append(html.table(_HEAD, rows, f"The same blocks in version {beside.version}"))
-    return [*made, *_embedded(found, other, changes)]
+        parts.append(html.table(_HEAD, rows, f"The same blocks in version {beside.version}"))
+    return [*parts, *_embedded(found, other, changes)]
 
 
 def _embedded(found: Examined, other: Examined | None, changes: Mapping[str, Change]) -> Sequence[html.Html]:

@@ -223,10 +223,10 @@ def _limits(job: Job, following: Following) -> tuple[Limits, int | None]:
     names = [name for name in job.schema.numbers if name in dict(job.schema.columns)]
     if moments is None or len(moments) != len(job.schema.numbers):
         return {}, None
-    made = [np.zeros(len(moments), np.float64) for _ in range(5)]
+    outputs = [np.zeros(len(moments), np.float64) for _ in range(5)]
     chosen = np.ones(len(moments), np.int64)
-    ops.get("standardize_scale").reference(len(moments), moments, chosen, *made)
-    mean, scale, clip = made[:3]
+    ops.get("standardize_scale").reference(len(moments), moments, chosen, *outputs)
+    mean, scale, clip = outputs[:3]
     found = {}
     for at, name in enumerate(job.schema.numbers):
         if name in names and np.isfinite(clip[at]) and name in Summary(job).columns:

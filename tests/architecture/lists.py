@@ -131,7 +131,8 @@ def texts_of(node: ast.AST) -> list[str | None]:
 def lists_of_entries(trees: dict[str, ast.Module]) -> dict[tuple[str, str], str]:
     """The literals that name several entries of a registry: (file or folder of tests, the list) -> where, of which."""
     names = {
-        folder: {*registry.names(), *map(registry.shown, registry.names())} for folder, registry in registries().items()
+        folder: {*registry.names(), *map(registry.display_name, registry.names())}
+        for folder, registry in registries().items()
     }
     found: dict[tuple[str, str], str] = {}
     for file, tree in trees.items():

@@ -135,10 +135,10 @@ def test_every_module_is_imported_by_the_product(package_trees: dict[str, ast.Mo
 
 def test_what_is_bound_is_called_by_the_product(package_trees: dict[str, ast.Module]) -> None:
     stub = ast.parse(text("streamtrain/_native.pyi"))
-    bound = {shown: name for shown, name in defined(stub.body) if not name.startswith("_")}
+    bound = {full_name: name for full_name, name in defined(stub.body) if not name.startswith("_")}
     known = set().union(*map(named, package_trees.values()))
     bases = {ast.unparse(base) for node in stub.body if isinstance(node, ast.ClassDef) for base in node.bases}
-    unused = {shown for shown, name in bound.items() if name not in known | bases}
+    unused = {full_name for full_name, name in bound.items() if name not in known | bases}
     expected = allowed(BOUND_FOR_A_REASON)
     assert unused - expected == set()
     assert expected - set(bound) == set()
@@ -147,17 +147,17 @@ def test_what_is_bound_is_called_by_the_product(package_trees: dict[str, ast.Mod
 def test_what_is_defined_is_named_by_the_product(package_trees: dict[str, ast.Module]) -> None:
     known = set().union(*map(read, package_trees.values()))
     unused = {
-        (module, shown)
+        (module, full_name)
         for module, tree in package_trees.items()
         if not module.startswith("streamtrain.integrations.")  # called by its package
-        for shown, name in defined(tree.body)
+        for full_name, name in defined(tree.body)
         if name not in known and not name.startswith(("__", *CALLED_BY_NAME))
         # a member of what other programs import from `streamtrain`
-        if shown.partition(".")[0] not in streamtrain._HOMES or "._" in shown
+        if full_name.partition(".")[0] not in streamtrain._HOMES or "._" in full_name
     }
     expected = allowed(DEFINED_FOR_A_REASON)
     assert {each for each in unused if each[1] not in expected} == set()
-    assert expected - {shown for _, shown in unused} == set(), "named now"
+    assert expected - {full_name for _, full_name in unused} == set(), "named now"
 
 
 def test_what_names_only_itself_is_found() -> None:

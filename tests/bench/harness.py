@@ -91,10 +91,10 @@ class Run:
 @functools.cache
 def compiled(source: str, *arguments: str) -> str:
     """Compiles a C++ source of this folder with g++; returns the path of the program or library."""
-    made = str(Path(tempfile.mkdtemp(prefix="streamtrain-bench-")) / Path(source).stem)
-    command = ["g++", "-std=gnu++20", "-I", CHECKOUT / "native", HERE / source, *arguments, "-o", made]
+    output = str(Path(tempfile.mkdtemp(prefix="streamtrain-bench-")) / Path(source).stem)
+    command = ["g++", "-std=gnu++20", "-I", CHECKOUT / "native", HERE / source, *arguments, "-o", output]
     subprocess.run(command, check=True)
-    return made
+    return output
 
 
 @functools.cache

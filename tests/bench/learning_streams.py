@@ -99,7 +99,7 @@ def _of_packages(package: str, name: str) -> Callable[[], Table | None]:
     return table
 
 
-def _made(rows: int, columns: Callable[[np.random.Generator, int], dict[str, Any]]) -> Callable[[], Table]:
+def _synthetic_table(rows: int, columns: Callable[[np.random.Generator, int], dict[str, Any]]) -> Callable[[], Table]:
     """A table of columns cells from a fixed seed."""
 
     def table() -> Table:
@@ -217,18 +217,18 @@ STREAMS = (
     Stream("elec2", "class", _file(ELEC2), PYTORCH | {"River": 1.12}),
     Stream("elec2_price", "nswprice", _file(ELEC2), {"PyTorch": 1.05}),
     Stream("flights", "late", _flights, {}, most=0.280),
-    Stream("mushroom", "edible", _made(8_000, _mushroom), PYTORCH),
-    Stream("heavy", "late", _made(20_000, _heavy), PYTORCH),
-    Stream("indicator", "late", _made(20_000, _indicator), PYTORCH),
-    Stream("rare", "fraud", _made(50_000, _rare), PYTORCH),
-    Stream("noise", "late", _made(20_000, _noise), PYTORCH),
-    Stream("drift", "late", _made(20_000, _drift), PYTORCH),
-    Stream("outlier", "late", _made(20_000, _outlier), PYTORCH),
-    Stream("tiny", "late", _made(500, _tiny), PYTORCH),
-    Stream("classes", "kind", _made(20_000, _classes), PYTORCH),
-    Stream("scales", "load", _made(20_000, _scales), {"PyTorch": 1.05}),
-    Stream("forty", "kind", _made(20_000, _forty), PYTORCH),
-    Stream("ratings", "rating", _made(20_000, _ratings), ALL),
+    Stream("mushroom", "edible", _synthetic_table(8_000, _mushroom), PYTORCH),
+    Stream("heavy", "late", _synthetic_table(20_000, _heavy), PYTORCH),
+    Stream("indicator", "late", _synthetic_table(20_000, _indicator), PYTORCH),
+    Stream("rare", "fraud", _synthetic_table(50_000, _rare), PYTORCH),
+    Stream("noise", "late", _synthetic_table(20_000, _noise), PYTORCH),
+    Stream("drift", "late", _synthetic_table(20_000, _drift), PYTORCH),
+    Stream("outlier", "late", _synthetic_table(20_000, _outlier), PYTORCH),
+    Stream("tiny", "late", _synthetic_table(500, _tiny), PYTORCH),
+    Stream("classes", "kind", _synthetic_table(20_000, _classes), PYTORCH),
+    Stream("scales", "load", _synthetic_table(20_000, _scales), {"PyTorch": 1.05}),
+    Stream("forty", "kind", _synthetic_table(20_000, _forty), PYTORCH),
+    Stream("ratings", "rating", _synthetic_table(20_000, _ratings), ALL),
     Stream("bananas", "target", _of_packages("river", "Bananas"), ALL),
     Stream("trump_approval", "target", _of_packages("river", "TrumpApproval"), ALL),
     Stream("breast_cancer", "target", _of_packages("sklearn", "breast_cancer"), ALL),

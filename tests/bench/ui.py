@@ -29,7 +29,7 @@ from tests.bench.serve import Server, our_server, rival_server
 OPEN_S, MOVES_S = 2.0, 2.0
 HOUR_MS = 3_600_000
 CHARTS = 8  # that such a job has points for, with its own
-SHOWN = "return document.querySelector('[data-chart=throughput] .st-last')?.textContent ?? ''"
+LAST_THROUGHPUT = "return document.querySelector('[data-chart=throughput] .st-last')?.textContent ?? ''"
 RIVAL_DRAWN = f"return document.querySelectorAll('canvas').length >= {CHARTS}"
 RIVAL = f"""
 import random, sys, time
@@ -130,12 +130,12 @@ def page(run: Run) -> Sides:
     mine = run.stack.enter_context(our_server("ui", str(history.path), stderr=subprocess.DEVNULL))
     rivals = rival_server(str(folder / "rival.py"), "PORT", str(run.rows), stderr=subprocess.DEVNULL)
     rival = run.stack.enter_context(rivals)
-    open_s, moved_s = opened(driver, f"{mine.url}overview?job={history.job.name}", SHOWN), list[float]()
+    open_s, moved_s = opened(driver, f"{mine.url}overview?job={history.job.name}", LAST_THROUGHPUT), list[float]()
     for _ in range(5):
         idle(1.0)
-        before = driver.execute_script(SHOWN)
+        before = driver.execute_script(LAST_THROUGHPUT)
         history.publish(int(time.time() * 1000))
-        moved = lambda before=before: driver.execute_script(SHOWN) != before  # noqa: E731
+        moved = lambda before=before: driver.execute_script(LAST_THROUGHPUT) != before  # noqa: E731
         moved_s.append(seconds_until(moved, time.perf_counter()))
     cpu_ms = cpu_ms_a_second(mine, run.seconds)
     its_open_s = opened(driver, rival.url, RIVAL_DRAWN)

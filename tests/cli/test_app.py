@@ -172,7 +172,7 @@ def test_completion_knows_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch
 
 
 def test_list(run: Run) -> None:
-    expected = {kind: [each.shown(name) for name in each.names()] for kind, each in registries().items()}
+    expected = {kind: [each.display_name(name) for name in each.names()] for kind, each in registries().items()}
     expected["settings"] = [setting.path + setting.when for setting in settings_table()]
     wrong = {}
     for kind, names in expected.items():

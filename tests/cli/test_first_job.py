@@ -37,7 +37,7 @@ def decisions(columns: dict[str, list[Any]], label: str) -> dict[str, Decision]:
     return {each.name: each for each in decide(Sample.of("sample", rows, [label]), {})}
 
 
-def shown(name: str, cells: list[Any], label: list[Any] | None = None) -> Decision:
+def decision_of(name: str, cells: list[Any], label: list[Any] | None = None) -> Decision:
     """The decision for a column beside a number and a label of its own."""
     drawn = random.Random(1)
     columns = {
@@ -67,7 +67,7 @@ QUANTITIES: dict[str, Draw] = {
 @pytest.mark.parametrize("seed", range(3))
 def test_whole_numbers_are_ids_by_name_and_size_and_quantities_stay_numbers(seed: int) -> None:
     drawn = random.Random(seed)
-    found = {name: shown(name, draw(drawn)).shown for name, draw in {**IDS, **QUANTITIES}.items()}
+    found = {name: decision_of(name, draw(drawn)).kind for name, draw in {**IDS, **QUANTITIES}.items()}
     assert found == {**dict.fromkeys(IDS, "category"), **dict.fromkeys(QUANTITIES, "number")}
 
 
@@ -84,15 +84,15 @@ def test_whole_numbers_that_tell_the_label_without_order_are_ids(seed: int, bina
     found = []
     for means in (without, smooth, nothing):
         label: list[Any] = [mean + drawn.gauss(0, 0.5) for mean in means]
-        found.append(shown("thing", cells, [("no", "yes")[each > 0] for each in label] if binary else label).shown)
+        found.append(decision_of("thing", cells, [("no", "yes")[each > 0] for each in label] if binary else label).kind)
     assert found == ["category", "number", "number"]
 
 
 def test_whole_numbers_that_float32_rounds_are_never_numbers() -> None:
     drawn = random.Random(5)
-    one_each = shown("ref", [(1 << 24) + drawn.randrange(1 << 40) for _ in range(ROWS)])
-    assert one_each.shown == "left out" and "16,777,216" in one_each.reason
-    assert shown("ref", [drawn.randrange(1 << 24) for _ in range(ROWS)]).shown == "number"
+    one_each = decision_of("ref", [(1 << 24) + drawn.randrange(1 << 40) for _ in range(ROWS)])
+    assert one_each.kind == "left out" and "16,777,216" in one_each.reason
+    assert decision_of("ref", [drawn.randrange(1 << 24) for _ in range(ROWS)]).kind == "number"
 
 
 LABELS: list[tuple[str, Draw, str]] = [
@@ -114,9 +114,9 @@ LABELS: list[tuple[str, Draw, str]] = [
 def test_a_label_of_few_whole_values_is_classes_and_ratings_and_counts_are_numbers(seed: int) -> None:
     drawn, found = random.Random(seed), []
     for name, draw, loss in LABELS:
-        made = decisions({"x": [drawn.random() for _ in range(ROWS)], name: draw(drawn)}, name)[name]
-        if made.loss != loss or (made.classes > 2 and "mean_squared_error" not in made.other):
-            found.append((name, loss, made))
+        decision = decisions({"x": [drawn.random() for _ in range(ROWS)], name: draw(drawn)}, name)[name]
+        if decision.loss != loss or (decision.classes > 2 and "mean_squared_error" not in decision.other):
+            found.append((name, loss, decision))
     assert found == []
 
 
@@ -124,7 +124,7 @@ def test_few_values_have_an_id_each_and_many_eight_buckets() -> None:
     """No two values of a column share a bucket by chance where they are few."""
     for distinct, typed in [(2, False), (8, False), (8, True), (400, False), (400, True), (2000, False), (2000, True)]:
         cells = [at % distinct if typed else f"v{at % distinct}" for at in range(max(ROWS, 4 * distinct))]
-        column = tomllib.loads(f"x = {{ {shown('store', cells).settings} }}")["x"]
+        column = tomllib.loads(f"x = {{ {decision_of('store', cells).settings} }}")["x"]
         if distinct <= 512:
             assert column["vocabulary"]["capacity"] >= 2 * distinct
         else:
@@ -149,7 +149,7 @@ def test_the_event_time_is_found_by_its_name_or_by_rising(times: dict[str, list[
     found = decisions(
         {**times, "x": [at * 7 % 13 + 0.5 for at in range(ROWS)], "y": [at % 2 for at in range(ROWS)]}, "y"
     )
-    assert {name: found[name].shown for name in times} == {
+    assert {name: found[name].kind for name in times} == {
         name: "event_time" if name == event_time else "left out" for name in times
     }
     assert event_time or all('role = "event_time"' in found[name].other for name in times)

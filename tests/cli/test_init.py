@@ -80,7 +80,7 @@ def sample(tmp_path: Path) -> Path:
     return written(tmp_path, {name: cells for name, (cells, _) in SAMPLE.items()})
 
 
-def made(run: Run, sample: Path, label: str, path: Path) -> tuple[Any, Job]:
+def init_job(run: Run, sample: Path, label: str, path: Path) -> tuple[Any, Job]:
     ended = run("init", path, "--from", sample, "--label", label, "--json")
     assert ended.code == 0
     return ended.document, Job.load(path)
@@ -97,7 +97,7 @@ def text_of(rows: list[dict[str, Any]], labels: list[str], machine: Machine | No
 
 
 def test_each_column_has_its_kind_or_a_reason_why_it_is_left_out(run: Run, sample: Path, tmp_path: Path) -> None:
-    document, job = made(run, sample, "late", tmp_path / "flights.toml")
+    document, job = init_job(run, sample, "late", tmp_path / "flights.toml")
     assert job.name == "flights" and document["rows_read"] == 41
     text = (tmp_path / "flights.toml").read_text()
     found = {name: f"# {name}: {why}" in text and why for name, (_, why) in SAMPLE.items() if isinstance(why, str)}
@@ -113,12 +113,12 @@ def test_times(run: Run, tmp_path: Path) -> None:
         "when": [f"{day}T10:00:00Z" for day in DAYS],
     }
     for name, cells in times.items():
-        made(run, written(tmp_path, {"x": X, name: cells, "late": LATE}), "late", path)
+        init_job(run, written(tmp_path, {"x": X, name: cells, "late": LATE}), "late", path)
         found[name] = columns_of(path)[name]
         path.unlink()
     moments = [datetime.fromisoformat(day).replace(tzinfo=UTC) for day in DAYS]
     pyarrow.parquet.write_table(pyarrow.table({"x": X, "time": moments, "late": LATE}), tmp_path / "sample.parquet")
-    made(run, tmp_path / "sample.parquet", "late", path)
+    init_job(run, tmp_path / "sample.parquet", "late", path)
     found["time"] = columns_of(path)["time"]
     assert found == {**dict.fromkeys((*times, "time"), TIME), "made": {**TIME, "unit": "s"}}
 
@@ -160,7 +160,7 @@ def test_the_label_chooses_the_loss_and_few_whole_numbers_are_classes_which_is_s
     run: Run, tmp_path: Path, cells: list[Any], loss: str, settings: dict[str, Any], is_guessed: bool
 ) -> None:
     sample = written(tmp_path, {"x": [*X, 1][: len(cells)], "grade": cells})
-    document, job = made(run, sample, "grade", tmp_path / "job.toml")
+    document, job = init_job(run, sample, "grade", tmp_path / "job.toml")
     assert job.model.loss.name == loss and columns_of(tmp_path / "job.toml")["grade"] == {"role": "label", **settings}
     assert ("taken as classes" in document["columns"]["grade"]["reason"]) == is_guessed
 
@@ -182,7 +182,7 @@ def test_fields_of_json_objects_are_columns_with_paths(run: Run, tmp_path: Path,
          "odd": {"x": i % 5 + 0.5} if i % 2 else 7, "out": {"late": i % 3 == 0}}
         for i in range(40)
     ]  # fmt: skip
-    _, job = made(run, as_lines(tmp_path, rows), label, tmp_path / "job.toml")
+    _, job = init_job(run, as_lines(tmp_path, rows), label, tmp_path / "job.toml")
     assert {name: (column.role, column.path) for name, column in job.schema.columns} == {
         "user_age_": ("feature", "user.age"), "user_home_a.b": ("feature", 'user.home["a.b"]'),
         "user_age": ("feature", None), "odd_x": ("feature", "odd.x"), "out_late": ("label", "out.late"),
@@ -286,7 +286,7 @@ def test_words_for_what_is_missing_make_no_texts_of_numbers(run: Run, tmp_path: 
         "late": [words.get(at, at % 2) for at in rows],
     }
     path, sample = tmp_path / "job.toml", written(tmp_path, cells)
-    _, job = made(run, sample, "late", path)
+    _, job = init_job(run, sample, "late", path)
     assert columns_of(path) == {
         "x": {"kind": "number", "standardize": True, "missing": "mean"},
         "when": {"role": "event_time", "unit": "ms", "missing": "skip"},
@@ -319,7 +319,7 @@ def test_numbers_as_people_write_them(run: Run, tmp_path: Path, delimiter: str) 
         with sample.open("w", newline="") as file:
             lines = zip(texts, whole, [at % 2 for at in range(300)], strict=True)
             csv.writer(file, delimiter=delimiter).writerows([("x", "whole", "late"), *lines])
-        _, job = made(run, sample, "late", path)
+        _, job = init_job(run, sample, "late", path)
         assert [columns_of(path)[each].get("parse") for each in ("x", "whole")] == [parse, parse], name
         found = job.plan().joined(job.plan().batches(FileRecords(job, [str(sample)])))
         expected = [value(number) if at % 7 else np.nan for at, number in enumerate(numbers)]
@@ -333,7 +333,7 @@ def test_texts_that_only_look_like_amounts(run: Run, tmp_path: Path) -> None:
         "list": "{},x",
     }.items()}  # fmt: skip
     path = tmp_path / "job.toml"
-    _, job = made(run, written(tmp_path, {**few, "late": [at % 2 for at in range(60)]}), "late", path)
+    _, job = init_job(run, written(tmp_path, {**few, "late": [at % 2 for at in range(60)]}), "late", path)
     assert {name: column.get("parse") for name, column in columns_of(path).items()} == dict.fromkeys([*few, "late"])
     assert {column.kind for _, column in job.schema.columns} == {"category", None}
 
@@ -344,7 +344,7 @@ def test_true_and_false_are_what_a_program_has(run: Run, tmp_path: Path, words: 
     flags = [words[at * 7 % 11 % 2] for at in range(200)]
     ids = [f"{3 * (at % 40)}.0" for at in range(200)]
     path, sample = tmp_path / "job.toml", written(tmp_path, {"flag": flags, "user_id": ids, "late": flags[::-1]})
-    made(run, sample, "late", path)
+    init_job(run, sample, "late", path)
     assert {name: each.get("parse") for name, each in columns_of(path).items()} == {
         "flag": "bool", "user_id": "number", "late": "bool",
     }  # fmt: skip
@@ -386,7 +386,7 @@ def test_pictures_and_sounds(
     path, as_bytes = tmp_path / "job.toml", [{"it": raw, "late": at % 2} for at, raw in enumerate(cells())]
     rows = [{**row, "it": base64.b64encode(row["it"]).decode()} for row in as_bytes]
     expected = {"kind": kind, **settings, **({"standardize": True} if kind == "audio" else {})}
-    made(run, as_lines(tmp_path, rows), "late", path)
+    init_job(run, as_lines(tmp_path, rows), "late", path)
     assert columns_of(path)["it"] == expected
     if kind == "image":
         assert f"The input matrix has {3 * math.prod(settings['size'])} columns" in path.read_text()
@@ -399,6 +399,6 @@ def test_pictures_and_sounds(
 def test_a_tag_of_vws_lines_is_said_and_not_learned_from(run: Run, tmp_path: Path) -> None:
     sample = tmp_path / "lines.vw"
     sample.write_text("1 1 'k1|u a:1 |b c\n-1 2 k2|u d |b\n1 |u x:2\n")
-    _, job = made(run, sample, "label", tmp_path / "lines.toml")
+    _, job = init_job(run, sample, "label", tmp_path / "lines.toml")
     assert len(job.schema.columns) == 3 and "tag" not in dict(job.schema.columns)
     assert '# or tag = { role = "key", path = "tag" }' in (tmp_path / "lines.toml").read_text()

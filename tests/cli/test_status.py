@@ -66,15 +66,15 @@ def screen(document: dict[str, Any], width: int = 100) -> str:
 
 def test_the_screen_tells_all_there_is() -> None:
     """A window appears in the line of losses, never as a dictionary."""
-    shown = screen({**DOCUMENT, "metrics": {**DOCUMENT["metrics"], "windows": [SCORES]}})
-    assert "{" not in shown
+    screen_text = screen({**DOCUMENT, "metrics": {**DOCUMENT["metrics"], "windows": [SCORES]}})
+    assert "{" not in screen_text
     for text in (
         "7, 1.5 s old, round 30, newest row 3.2 s old", "x1 17",
         "20,000 learned, 1,234/s, 3 dead letters, 1 tombstones", "12 offsets (0: 2, 1: 10)",
         "2 on h1 (process 42)", "2 workers, 1 deaths", "3 x $.x: expected a number", "1,500", "last 10,000", "0.2500",
         "share of the constant's log loss", "80% … 50%",
     ):  # fmt: skip
-        assert text in shown, (text, shown)
+        assert text in screen_text, (text, screen_text)
 
 
 def test_early_stopping_validation_scores_and_gradients_are_described_in_words() -> None:
@@ -82,11 +82,11 @@ def test_early_stopping_validation_scores_and_gradients_are_described_in_words()
     early = EarlyStop(EarlyStopping(no_improvement=2), ["log_loss"])
     state = early.after({}, {"windows": [SCORES]}, 5, 20_000, 0)
     metrics = {**DOCUMENT["metrics"], "window": window, "early_stopping": state, "held_out": {**SCORES, "auc": 0.811}}
-    shown = screen({**DOCUMENT, "metrics": metrics})
+    screen_text = screen({**DOCUMENT, "metrics": metrics})
     line = "1 evaluation, log_loss 0.25; the best is snapshot 5, log_loss 0.25"
     for text in (line, "0.8110", "held out", "3.142 before"):
-        assert text in shown, (text, shown)
-    assert "least_improvement" not in shown and "held_out" not in shown
+        assert text in screen_text, (text, screen_text)
+    assert "least_improvement" not in screen_text and "held_out" not in screen_text
     for version in (6, 7):
         window_metrics = {"windows": [{**SCORES, "log_loss": 0.3}]}
         state = early.after({"early_stopping": state}, window_metrics, version, 30_000, 0)
@@ -105,9 +105,9 @@ def test_what_is_not_there_yet_is_left_out() -> None:
 def test_classes_are_listed_one_by_one_the_heaviest_first() -> None:
     classes = [{"class": f"c{at:02}", "weight": 1000.0 + at, "precision": 0.5, "recall": 0.25, "f1": at / 100}
                for at in range(15)]  # fmt: skip
-    shown = screen({**DOCUMENT, "by_class": classes})
-    assert [f"c{at:02}" in shown for at in range(15)] == [False] * 3 + [True] * 12 and "3 more" in shown
-    assert "1,014" in shown and "0.1400" in shown
+    screen_text = screen({**DOCUMENT, "by_class": classes})
+    assert [f"c{at:02}" in screen_text for at in range(15)] == [False] * 3 + [True] * 12 and "3 more" in screen_text
+    assert "1,014" in screen_text and "0.1400" in screen_text
     assert "precision" not in screen({**DOCUMENT, "by_class": classes[:2]})
 
 
@@ -171,8 +171,8 @@ def test_a_job_worse_than_the_constant_is_a_warning_of_train_status_and_page(
     with JobStanding(job.job) as standing:
         document = standing.look()
     assert warned == [f"{job.name}: {document['warning']}"] and "learning_rate is 30" in warned[0]
-    shown: Any = SimpleNamespace(name=job.name, error="", state="ended", standing=document)
-    assert document["warning"] in screen(document, 400) and document["warning"] in overview._said([shown])
+    view: Any = SimpleNamespace(name=job.name, error="", state="ended", standing=document)
+    assert document["warning"] in screen(document, 400) and document["warning"] in overview._said([view])
 
 
 # -- `doctor`: what is well, what is not, and what to do --------------------------------------------------------------
@@ -292,9 +292,9 @@ def test_no_figure_is_broken_on_a_terminal(width: int) -> None:
     view({**EVENTS[1], "metrics": {"total": scores, "window": scores}})
     screen = Console(width=width, file=io.StringIO(), force_terminal=False)
     screen.print(view._panel(EVENTS[2]))
-    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    screen_text = screen.file.getvalue()  # type: ignore[attr-defined]
     figures = ["0.2345", "0.5432"] if width == 50 else ["0.2345", "0.5432", "0.8765", "0.9123"]
-    assert all(shown.count(figure) == 2 for figure in figures), shown
+    assert all(screen_text.count(figure) == 2 for figure in figures), screen_text
 
 
 LONG = "a cell of many words, " * 40 + "all of them"
@@ -331,18 +331,18 @@ def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_
             report = ended.document
             assert (report["rows_read"], report["rows_written"], report["left_out"], report["filtered"]) == (5, 3, 1, 1)
     assert report["first_left_out"] == [f'{rows} row 1 at $.delay: expected number, got "bad"']
-    plain, made = np.load(tmp_path / "out0.npy"), np.load(tmp_path / "out2.npy")
+    plain, model_rows = np.load(tmp_path / "out0.npy"), np.load(tmp_path / "out2.npy")
     assert plain.dtype.names == ("delay", "carrier", "late") and plain["delay"].tolist() == [50, 0, -1e9]
     snapshot_ = run("snapshots", "get", trained, "-o", tmp_path / "model.safetensors", "--json")
     assert snapshot_.code == 0
     _, tensors = numpy_predict.read(tmp_path / "model.safetensors")
     count, mean, squares = tensors["standardize.numbers"][0][:3]
     expected = np.clip((plain["delay"] - mean) / np.sqrt(squares / count), -8, 8)
-    assert np.allclose(made["delay"], expected, rtol=1e-5) and made["delay"][2] == -8
-    assert np.array_equal(made["carrier"], plain["carrier"]) and np.array_equal(made["late"], plain["late"])
+    assert np.allclose(model_rows["delay"], expected, rtol=1e-5) and model_rows["delay"][2] == -8
+    assert np.array_equal(model_rows["carrier"], plain["carrier"]) and np.array_equal(model_rows["late"], plain["late"])
     for path in (f"out2{end}" for end in suffixes("Writer")):
-        again = {name: [row[name] for row in read_rows(str(tmp_path / path))] for name in made.dtype.names}
-        assert all(np.array_equal(again[name], made[name]) for name in made.dtype.names), path
+        again = {name: [row[name] for row in read_rows(str(tmp_path / path))] for name in model_rows.dtype.names}
+        assert all(np.array_equal(again[name], model_rows[name]) for name in model_rows.dtype.names), path
     output = tmp_path / "out.txt"
     assert run("vectorize", trained, "--input", rows, "-o", output).code == 2 and not output.exists()
     assert run("vectorize", trained, "--input", rows, "-o", tmp_path / "x.npy", "--snapshot", 99).code == 2
@@ -360,8 +360,8 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
     listed = run("snapshots", "list", trained).out
     assert str(snapshots[-1]["version"]) in listed and snapshots[-1]["parameters_digest"][:12] in listed
     assert snapshots[-1]["parameters_digest"] == status["snapshot"]["parameters_digest"]
-    shown = run("snapshots", "show", trained, "--snapshot", snapshots[0]["version"], "--json").document
-    assert shown["digest"] == snapshots[0]["digest"] and shown["positions"] == [[0, 0], [0, 0]]
+    document = run("snapshots", "show", trained, "--snapshot", snapshots[0]["version"], "--json").document
+    assert document["digest"] == snapshots[0]["digest"] and document["positions"] == [[0, 0], [0, 0]]
     output = run("snapshots", "show", trained).out
     assert re.search(r"metrics.total.auc +0\.\d", output) and re.search(r"metrics.windows +a list of 0", output), output
     assert not re.search("metrics.*{", output), output
@@ -467,7 +467,7 @@ def test_columns_are_analyzed(run: Run, trained: Path, tmp_path: Path) -> None:
     moved = run("analyze", trained, "--input", rows, "--against", version, "--json").document["columns"]
     assert moved["delay"]["drift"] > 0.25 < moved["late"]["drift"] and moved["late"]["missing"] == 500
     assert run("analyze", trained, "--input", rows, "--limit", 10, "--json").code == 0
-    shown = run("analyze", trained, "--input", rows, "--against", version).out
-    assert f"drift from {version}" in shown and "500 rows, 0 of them unusable" in shown
+    text = run("analyze", trained, "--input", rows, "--against", version).out
+    assert f"drift from {version}" in text and "500 rows, 0 of them unusable" in text
     for wrong in ([], ["--topic", "--input", rows], ["--input", rows, "--against", 99]):
         assert run("analyze", trained, *wrong).code == 2

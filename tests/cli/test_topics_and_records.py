@@ -63,9 +63,9 @@ def test_create_says_what_it_would_do_then_does_it_once(run: Run, new_job: NewJo
     planned = run("topics", "create", path, "--dry-run", "--json").document
     assert planned["dry_run"] and {topic["action"] for topic in planned["topics"]} == {"would create"}
     assert not any(topic["exists"] for topic in run("topics", "describe", path, "--json").document["topics"])
-    made = run("topics", "create", path, "--json").document["topics"]
-    assert {topic["action"] for topic in made} == {"created"}
-    assert [t["partitions"] for t in made if t["topic"] == "records"] == [2]
+    topics = run("topics", "create", path, "--json").document["topics"]
+    assert {topic["action"] for topic in topics} == {"created"}
+    assert [t["partitions"] for t in topics if t["topic"] == "records"] == [2]
     assert {topic["action"] for topic in run("topics", "create", path, "--json").document["topics"]} == {"exists"}
     described = {topic["topic"]: topic for topic in run("topics", "describe", path, "--json").document["topics"]}
     assert described["records"]["name"] == f"{job.name}.records" and described["records"]["partitions"] == 2
@@ -330,8 +330,8 @@ def test_every_form_leaves_out_the_first_rows(tmp_path: Path) -> None:
         whole = list(read_blocks([str(path)], ColumnSelection(job.schema), Size(8)))
         for skip in range(52):
             left = list(without_first(iter(whole), skip))
-            made = [record for block in left for record in plan.records(block)]
-            found = plan.joined(plan.batches(made, bare=True))["x"].tolist() if made else []
+            records = [record for block in left for record in plan.records(block)]
+            found = plan.joined(plan.batches(records, bare=True))["x"].tolist() if records else []
             assert found == [row["x"] for row in rows[skip:]], (path, skip)
             line = {".csv": f":{2 * skip + 2}", ".jsonl": f":{2 * skip + 1}", ".parquet": f" row {skip}"}[path.suffix]
             assert not left or left[0].where(0).endswith(line)

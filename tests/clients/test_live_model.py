@@ -259,12 +259,16 @@ def test_it_waits_for_the_first_trained_snapshot_and_follows(kafka: Any, job: st
         assert repr(model) == f"<LiveModel {job!r}: waiting for a snapshot>" and model.error is None
         with pytest.raises(UserMistake, match="found none yet"):
             model.wait_ready(0.3)
-        made = MODEL.put(publisher, 2, created_ms=int(time.time() * 1000))
+        publication = MODEL.put(publisher, 2, created_ms=int(time.time() * 1000))
         model.wait_ready(120)
-        assert (model.version, model.digest) == (2, made.digest.hex())
+        assert (model.version, model.digest) == (2, publication.digest.hex())
         assert repr(model).startswith(f"<LiveModel {job!r}: version 2, ") and repr(model).endswith(" s old>")
         answer = model.answer([ROW, ROW])
-        assert (answer.version, answer.digest, answer.values) == (2, made.digest.hex(), model.predict([ROW, ROW]))
+        assert (answer.version, answer.digest, answer.values) == (
+            2,
+            publication.digest.hex(),
+            model.predict([ROW, ROW]),
+        )
         assert 0 <= answer.age_s < 600 and model.age_s is not None and 0 <= model.age_s < 600
         assert isinstance(model.answer([ROW, {}], errors="return").values[1], RecordError)
         MODEL.put(publisher, 3)
@@ -331,10 +335,10 @@ def test_what_keeps_it_from_being_ready_is_said(kafka: Any, job: str) -> None:
         ("job", "127.0.0.1:9", {"nonsense": 1}, "nonsense"),
     ],
 )
-@pytest.mark.parametrize("made", [LiveModel, follow_snapshots, read_predictions])
-def test_arguments_are_checked_at_the_door(made: Any, job: Any, bootstrap: Any, settings: Any, text: str) -> None:
+@pytest.mark.parametrize("client", [LiveModel, follow_snapshots, read_predictions])
+def test_arguments_are_checked_at_the_door(client: Any, job: Any, bootstrap: Any, settings: Any, text: str) -> None:
     with pytest.raises(UserMistake, match=text):
-        made(job, bootstrap=bootstrap, kafka=settings)
+        client(job, bootstrap=bootstrap, kafka=settings)
 
 
 def test_it_is_awaited_while_the_loop_goes_on(kafka: Any, job: str) -> None:
@@ -380,7 +384,7 @@ def test_one_dict_is_answered_within_100_microseconds(kafka: Any, job: str) -> N
 def test_snapshots_come_as_arrays_by_name(kafka: Any, job: str) -> None:
     publisher = Publisher(kafka.bootstrap, job)
     for version in (1, 2):
-        made = MODEL.put(publisher, version)
+        publication = MODEL.put(publisher, version)
     for seen, snapshot in enumerate(follow_snapshots(job, bootstrap=kafka.bootstrap)):
         views = Model(MODEL.spec).views(MODEL.state(snapshot.version))
         assert snapshot.version == 2 + seen and snapshot.manifest.job == job
@@ -388,10 +392,10 @@ def test_snapshots_come_as_arrays_by_name(kafka: Any, job: str) -> None:
             assert np.array_equal(snapshot.parameters[name], views[name])
             assert not snapshot.parameters[name].flags.writeable
         assert snapshot.statistics.keys() == {"standardize.numbers", "label.classes"}
-        assert snapshot.digest == made.digest.hex() and snapshot.age_s > 0
+        assert snapshot.digest == publication.digest.hex() and snapshot.age_s > 0
         if seen == 2:
             break
-        made = MODEL.put(publisher, 3 + seen)
+        publication = MODEL.put(publisher, 3 + seen)
 
 
 def test_following_stops_on_request_and_says_when_no_broker_answers(kafka: Any, job: str) -> None:

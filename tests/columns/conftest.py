@@ -196,11 +196,11 @@ def each_way(schema: Schema, row: dict[str, Any], formats: Iterable[Format]) -> 
         for given in (row, [row], {name: [cell] for name, cell in row.items()}):
             way, slot = f"{format_name} {given}", RowSlot(schema, 4, format_name)
             try:
-                ((made,),) = Records(schema, format_name, "rows", 9, 1 << 20).blocks(given, None, False)
+                ((record,),) = Records(schema, format_name, "rows", 9, 1 << 20).blocks(given, None, False)
             except UserMistake as mistake:
                 yield way, slot, 0, str(mistake)
                 continue
-            ((rows, tally),) = slot.record(made.value)
+            ((rows, tally),) = slot.record(record.value)
             yield way, slot, rows, "".join(each[3] for each in tally.dead_rows)
 
 
@@ -262,7 +262,7 @@ every_schema = over("schema", [SCHEMAS[name] for name in PLAIN], ids=PLAIN)
 def spoiled(record: bytes, take: Callable[[list[bytes]], list[bytes]], count: int, likely: bytes = b"") -> list[bytes]:
     """A record cut at every byte, and `count` times with other bytes in it: of them those that `take` takes."""
     chance = random.Random(len(record))
-    made = [record[:size] for size in range(min(len(record), 900))]
+    variants = [record[:size] for size in range(min(len(record), 900))]
     for _ in range(count if record else 0):
         worse = bytearray(record)
         for _ in range(chance.randint(1, 4)):
@@ -274,8 +274,8 @@ def spoiled(record: bytes, take: Callable[[list[bytes]], list[bytes]], count: in
                 worse[at:at] = bytes([byte])
             else:
                 del worse[at : at + chance.randint(1, 3)]
-        made.append(bytes(worse))
-    return take(made)
+        variants.append(bytes(worse))
+    return take(variants)
 
 
 @pytest.fixture

@@ -339,10 +339,10 @@ def _transforms(
     """Draws transforms of columns that are in the record."""
     known = {kind: [name for name in columns if kinds[name] == kind] for kind in ("number", "category")}
     tables = {}
-    for at, (reads, made) in enumerate(TABLES):
+    for at, (reads, make) in enumerate(TABLES):
         if all(known[kind] for kind in reads) and draw(st.booleans()):
-            tables[f"t{at}"] = made(*(draw(st.sampled_from(known[kind])) for kind in reads))
-    possible = [(kind, made) for kind, made in CONDITIONS if known[kind]]
+            tables[f"t{at}"] = make(*(draw(st.sampled_from(known[kind])) for kind in reads))
+    possible = [(kind, make) for kind, make in CONDITIONS if known[kind]]
     if not possible or not draw(st.booleans()):
         return tables, None
     kind, condition = draw(st.sampled_from(possible))
@@ -359,11 +359,11 @@ def accepted(encode: Callable[[list[Any]], Any], rows: list[dict[str, Any]]) -> 
     except REFUSALS:
         pass
     good: list[int] = []
-    made: Any = []
+    result: Any = []
     for at in range(len(rows)):
         try:
-            made = encode([rows[each] for each in (*good, at)])
+            result = encode([rows[each] for each in (*good, at)])
         except REFUSALS:
             continue
         good.append(at)
-    return good, made
+    return good, result

@@ -102,7 +102,7 @@ class _Facts:
         self.numbers = {name: i for i, (name, _) in enumerate(schema.every)}
         self.makings = [(one, one.reads, one.entry) for one in schema.makings]
         self.read = {name for one in schema.makings for name in one.reads}
-        self.made = {made.name: made for one in schema.makings for made in one.columns}
+        self.outputs = {output.name: output for one in schema.makings for output in one.columns}
         filters = schema.where is not None and not schema.requests
         self.where_columns = schema.native_plan()[1]["where_columns"] if filters else []
         self.stands_in = {
@@ -110,7 +110,7 @@ class _Facts:
             for name, column in schema.columns
             if column.has_stand_in and column.entry.holds(column) is not None
         }
-        self.used_made = [
+        self.used_outputs = [
             i for i, (name, column) in enumerate(schema.every) if i >= len(schema.columns) and schema.is_used(column)
         ]
         self.short = schema.short_columns()
@@ -265,22 +265,22 @@ class _Reader:
             except (Wrong, OverflowError):
                 if not self._is_word(column, value):
                     wrong.append(column)
-        cells_made = self._transformed({column: read[column] for column in given if column in read})
+        output_cells = self._transformed({column: read[column] for column in given if column in read})
         filters = self.schema.where is not None and not self.schema.requests
-        if filters and cells_made[WHERE] != 1 and not any(column in self.facts.where_columns for column in wrong):
+        if filters and output_cells[WHERE] != 1 and not any(column in self.facts.where_columns for column in wrong):
             return self._filtered()
         if wrong:
             return self._dead(self.facts.around.get(wrong[0]) or path(self.columns[wrong[0]][0]))
-        for i in self.facts.used_made:
+        for i in self.facts.used_outputs:
             name = self.facts.every[i][0]
-            if cells_made[name] is None:
+            if output_cells[name] is None:
                 continue
             try:
-                given[i] = self._made(i, cells_made[name])
+                given[i] = self._convert_output(i, output_cells[name])
             except (Wrong, OverflowError):
-                if not self._is_word(i, cells_made[name]):
+                if not self._is_word(i, output_cells[name]):
                     return self._dead(f"transforms.{name}")
-        decoded = [*self.by_name.values(), *self.facts.around, *self.facts.used_made]
+        decoded = [*self.by_name.values(), *self.facts.around, *self.facts.used_outputs]
         absent = {i: self.facts.missing[i] for i in sorted(decoded) if i not in given}
         heads = list(absent.values()).count("skip_head")
         if "skip" in absent.values() or 0 < heads == self.facts.missing.count("skip_head"):
@@ -288,9 +288,9 @@ class _Reader:
         for i, missing in absent.items():
             name, column = self.facts.every[i]
             if missing == "dead_letter":
-                made = f"transforms.{name}" if i in self.facts.used_made else None
-                return self._dead(made or self.facts.around.get(i) or path(name))
-            if i in self.facts.used_made and self.facts.made[name].is_bucket:
+                transform_path = f"transforms.{name}" if i in self.facts.used_outputs else None
+                return self._dead(transform_path or self.facts.around.get(i) or path(name))
+            if i in self.facts.used_outputs and self.facts.outputs[name].is_bucket:
                 given[i] = column.missing
             elif missing != "keep":
                 given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.labelled.loss_of(name))
@@ -332,7 +332,7 @@ class _Reader:
         """Returns what transforms make of the row's cells, by column, before anything stands in for what is missing."""
         cells: dict[str, Any] = {}
         given: dict[str, bool] = {}
-        made: dict[str, Any] = {}
+        output_cells: dict[str, Any] = {}
         for name, _ in self.columns if self.facts.makings else ():
             i = self.facts.numbers[name]
             given[name] = i in read
@@ -341,18 +341,18 @@ class _Reader:
             there = [given[name] for name in reads]
             results = entry.meaning(one.use, [cells[name] for name in reads], there)
             for each, cell in zip(one.columns, results, strict=True):
-                made[each.name], given[each.name] = cell, cell is not None
+                output_cells[each.name], given[each.name] = cell, cell is not None
                 stands_in = each.column.has_stand_in and cell is None
                 cells[each.name] = stand_in(each, one, self.schema.labelled.loss_of(each.name)) if stands_in else cell
-        return made
+        return output_cells
 
-    def _made(self, number: int, cell: Any) -> Any:
+    def _convert_output(self, number: int, cell: Any) -> Any:
         """A transform's cell in its block."""
         (name, column), entry = self.facts.every[number], self.facts.entries[number]
-        made = self.facts.made[name]
-        if made.is_bucket:
+        output = self.facts.outputs[name]
+        if output.is_bucket:
             return int(cell)
-        if made.result.holds == "hash":
+        if output.result.holds == "hash":
             bits, seed = entry.hashing(name, column)
             return entry.meaning_of_hash(name, column, TextHash(cell, bits, seed))
         return entry.meaning(name, column, self.schema.labelled.loss_of(name), cell)

@@ -51,9 +51,9 @@ def drivers(kept_build: Callable[..., Path], flags: list[str]) -> Path:
         compiler = ["g++", *FLAGS, *flags, f"-I{NATIVE}", f"-I{folder}"]
 
         def compiled(source: Path) -> Path:
-            made = folder / f"{source.stem}.o"
-            _run(*compiler, "-c", source, "-o", made)
-            return made
+            object_file = folder / f"{source.stem}.o"
+            _run(*compiler, "-c", source, "-o", object_file)
+            return object_file
 
         with ThreadPoolExecutor() as pool:
             decoders = pool.map(compiled, sorted((NATIVE / "decode").glob("*.cpp")))
@@ -67,7 +67,7 @@ def drivers(kept_build: Callable[..., Path], flags: list[str]) -> Path:
 
 
 def _run(*command: str | Path) -> None:
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "cannot find" in made.stderr and "asan" in made.stderr:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "cannot find" in done.stderr and "asan" in done.stderr:
         pytest.skip("needs libasan and libubsan")
-    assert made.returncode == 0, made.stderr
+    assert done.returncode == 0, done.stderr

@@ -53,17 +53,17 @@ def drawn(seed: int, **types: pa.DataType) -> pa.RecordBatch:
     plain = {
         "x": pa.int64(), "name": pa.string(), "place": pa.list_(pa.float32(), 2), "at": pa.int64(), "late": pa.bool_()
     }  # fmt: skip
-    made: dict[str, pa.Array] = {}
+    arrays: dict[str, pa.Array] = {}
     for name in random.permutation(list(given)).tolist():
         gone = random.random(COUNT) < random.choice([0, 0.05])
         cells = [None if missing else cell for cell, missing in zip(given[name], gone, strict=True)]
         kind = types.get(name, plain[name])
-        made[f"before {name}"] = pa.array([None if i % 3 else {"a": [i], "b": "c"} for i in range(COUNT)])
+        arrays[f"before {name}"] = pa.array([None if i % 3 else {"a": [i], "b": "c"} for i in range(COUNT)])
         if pa.types.is_dictionary(kind):
-            made[name] = pa.array(cells, kind.value_type).dictionary_encode().cast(kind)
+            arrays[name] = pa.array(cells, kind.value_type).dictionary_encode().cast(kind)
         else:
-            made[name] = pa.array(cells, pa.int64()).cast(kind) if name in ("x", "at") else pa.array(cells, kind)
-    return pa.record_batch(made)
+            arrays[name] = pa.array(cells, pa.int64()).cast(kind) if name in ("x", "at") else pa.array(cells, kind)
+    return pa.record_batch(arrays)
 
 
 @over(

@@ -193,9 +193,9 @@ def test_names_are_full_in_the_settings() -> None:
     inner = record(("n", "int"), name="Leaf")
     top = record(("a", inner), ("b", "Leaf"), ("c", "air.Leaf"), ("d", record(("e", "int"), name="Bare", namespace="")),
                  name="Row", namespace="air")  # fmt: skip
-    made = json.loads(canonical(json.dumps(top)))
-    types = [field["type"] for field in made["fields"]]
-    assert (made["name"], types[0]["name"], types[1:3], types[3]["name"]) == (
+    document = json.loads(canonical(json.dumps(top)))
+    types = [field["type"] for field in document["fields"]]
+    assert (document["name"], types[0]["name"], types[1:3], types[3]["name"]) == (
         "air.Row", "air.Leaf", ["air.Leaf"] * 2, "Bare",
     )  # fmt: skip
     assert canonical(canonical(json.dumps(top))) == canonical(json.dumps(top))
@@ -216,9 +216,9 @@ def test_rows_are_written_by_the_schema() -> None:
     schema = Schema.from_columns(columns, "binary_cross_entropy")
     encoder = _native.RecordEncoder(avro(row), schema.native_columns(), lambda value, column: None)
     given = {"x": 7.0, "y": 1.5, "at": 1_700_000_000_000, "kind": "b", "late": 1}
-    made = encoder.encode_row(given)
-    assert encoder.most_rows == 1 and made == formats.encode_rows(avro(row), schema, [given])
-    assert read(row, made) == {**given, "other": "none", "late": True,
+    content = encoder.encode_row(given)
+    assert encoder.most_rows == 1 and content == formats.encode_rows(avro(row), schema, [given])
+    assert read(row, content) == {**given, "other": "none", "late": True,
                                       "at": datetime.fromtimestamp(1_700_000_000, UTC)}  # fmt: skip
     assert read(row, encoder.encode_row({**given, "y": None, "other": "kept"}))["other"] == "kept"
     for bad, name in (({"x": 1.5}, "x"), ({"x": None}, "x"), ({"x": 2**31}, "x"), ({"kind": "c"}, "kind")):
@@ -295,9 +295,9 @@ def test_columns_within_records_are_written() -> None:
     schema = Schema.from_columns(columns, "binary_cross_entropy")
     encoder = _native.RecordEncoder(avro(row), schema.native_columns(), lambda value, column: None)
     given = {"x": 1.5, "user": {"age": 2.0, "name": "me"}, "late": 1}
-    made = encoder.encode_row(given)
-    assert read(row, made) == {**given, "list": [], "user": {**given["user"], "at": None, "more": []}}
-    assert made == formats.encode_rows(avro(row), schema, [given])
+    content = encoder.encode_row(given)
+    assert read(row, content) == {**given, "list": [], "user": {**given["user"], "at": None, "more": []}}
+    assert content == formats.encode_rows(avro(row), schema, [given])
     assert read(row, encoder.encode_row({"x": 1.5, "late": 1}))["user"] is None
 
 

@@ -41,8 +41,8 @@ def decoded(job: DrawnJob, format: Format, record: bytes, capacity: int, is_whol
     expected = assert_same(job.schema, format, record, capacity, job.around)
     # of broken columns those that can be read are shown; of a record without a column none
     if job.schema.record_names and (is_whole or not is_columnar(name_of(format))):
-        shown = record_rows(job.schema, format, record, job.around.headers)
-        assert len(shown.rows) + (shown.broken is not None) == expected.rows
+        view = record_rows(job.schema, format, record, job.around.headers)
+        assert len(view.rows) + (view.broken is not None) == expected.rows
     return expected
 
 

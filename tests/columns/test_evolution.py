@@ -62,11 +62,11 @@ def avro(**changed: Any) -> dict[str, Any]:
 
 
 def alias(name: str, *aliases: str, **more: Any) -> dict[str, Any]:
-    made = avro()
-    for field in made["fields"]:
+    document = avro()
+    for field in document["fields"]:
         if field["name"] == name:
             field.update(aliases=list(aliases), **more)
-    return made
+    return document
 
 
 READER = """message Flight { double x = 1; optional float y = 2; string carrier = 3; User user = 4; int64 late = 5; }

@@ -59,11 +59,11 @@ def rows(count: int, seed: int, missing: float) -> list[dict[str, Any]]:
     random = np.random.default_rng(seed)
     kinds = {"late": [0, 1], "delay": [1.5, -2.0], "mode": ["walk", "sit"], "fate": ["lost", "won"], "stops": [0, 3.0],
              "a": [0.0, 5.0], "b": [1.0, 2.0]}  # fmt: skip
-    made = [{"x": float(at), "w": 1.0 + at % 3, "when": at} for at in range(count)]
-    for row in made:
+    result = [{"x": float(at), "w": 1.0 + at % 3, "when": at} for at in range(count)]
+    for row in result:
         for name, cells in kinds.items():
             row[name] = None if random.random() < missing else cells[random.integers(2)]
-    return made
+    return result
 
 
 @in_full_all()

@@ -171,8 +171,8 @@ def test_a_missing_vector_of_a_packed_record_has_its_stand_in() -> None:
     schema = schema_of(place={**PLACE, "missing": -1})
     given = [[1, 2, 3] if row % 4 else None for row in range(30)]
     columns = {"place": given, "late": np.zeros(30, int)}
-    ((made,),) = Records(schema, "packed", "rows", 90, 1 << 20).blocks(columns, None, False)
-    found = decode_rows("packed", schema, made.value)[0]["vectors"].tolist()
+    ((record,),) = Records(schema, "packed", "rows", 90, 1 << 20).blocks(columns, None, False)
+    found = decode_rows("packed", schema, record.value)[0]["vectors"].tolist()
     assert found == [row or [-1, -1, -1] for row in given]
 
 
@@ -212,9 +212,9 @@ def test_many_rows_of_lists_alone_are_written_one_by_one(form: str, path: dict[s
     for given in ([nested({"tags": cell}, schema.paths) for cell in cells], {"tags": cells}):
         if path and (is_columnar(form) or isinstance(given, dict)):
             continue
-        ((made,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(given, None, False)
+        ((record,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(given, None, False)
         slot = RowSlot(schema, 4, form)
-        ((count, _),) = list(slot.record(made.value))
+        ((count, _),) = list(slot.record(record.value))
         assert count == 3 and bags(slot, "tags", 3) == [buckets("tags", cell) for cell in cells]
 
 
@@ -222,9 +222,9 @@ def test_many_rows_of_lists_alone_are_written_one_by_one(form: str, path: dict[s
 def test_a_slot_is_full_when_a_list_has_no_more_room(form: str) -> None:
     schema = schema_of(tags={**TAGS, "most": 40})
     rows = [{"tags": [f"{row} {i}" for i in range(40)], "late": 1} for row in range(20)]
-    ((made,),) = Records(schema, form, "rows", 99, 1 << 20).blocks(rows, None, False)
+    ((record,),) = Records(schema, form, "rows", 99, 1 << 20).blocks(rows, None, False)
     slot, found = RowSlot(schema, 8, form), []  # 8 x 32 entries
-    for count, _ in slot.record(made.value):
+    for count, _ in slot.record(record.value):
         found.append(bags(slot, "tags", count))
     assert [len(each) for each in found] == [6, 6, 6, 2]
     assert [bag for each in found for bag in each] == [buckets("tags", row["tags"]) for row in rows]

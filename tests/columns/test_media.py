@@ -37,7 +37,7 @@ pytest.importorskip("soundfile")
 import cv2
 import sounds
 from pictures import bomb, chunk, jpeg, noise, png, with_colours, with_size
-from sounds import RATE, encoded, flac, head, made_wav, tone, wav, with_count
+from sounds import RATE, build_wav, encoded, flac, head, tone, wav, with_count
 
 COUNT = 40  # samples
 IMAGE = "image"
@@ -53,7 +53,7 @@ def schema_of(kind: str, /, **settings: Any) -> Schema:
     return Schema.from_columns({"cell": {**COLUMNS[kind], **settings}, **LATE}, "binary_cross_entropy")
 
 
-def shown(blocks: dict[str, Any]) -> Any:
+def media_block(blocks: dict[str, Any]) -> Any:
     (name,) = (name for name in blocks if name.startswith(("image:", "audio:")))
     return blocks[name]
 
@@ -66,7 +66,7 @@ def decoded(kind: str, cell: Any, **settings: Any) -> Any:
     """The numbers of one cell."""
     blocks, tally = decode_rows("msgpack", schema_of(kind, **settings), row_of(cell))
     assert not tally.dead_rows
-    return shown(blocks)[0]
+    return media_block(blocks)[0]
 
 
 FORMATS = {kind: formats_of_bytes("cell", schema_of(kind)) for kind in COLUMNS}
@@ -91,10 +91,10 @@ def test_a_cell_is_its_numbers(kind: str, form: str) -> None:
     rows = [{"cell": raw, "late": 1} for raw, _ in GOOD[kind] * 5]
     slot = RowSlot(schema, 16, format)
     blocks = list(Records(schema, format, "rows", 99, 1 << 20).blocks(rows, None, False))
-    for made in (made for block in blocks for made in block):
-        for count, tally in slot.record(made.value):
+    for record in (record for block in blocks for record in block):
+        for count, tally in slot.record(record.value):
             assert not tally.dead_rows
-            found += shown(slot.views)[:count].tolist()
+            found += media_block(slot.views)[:count].tolist()
     assert np.array_equal(found, [numbers for _, numbers in GOOD[kind] * 5])
 
 
@@ -103,7 +103,7 @@ def test_a_programs_rows_hold_bytes_or_base64(kind: str, raw: bytes, expected: A
     for cell in (raw, base64.b64encode(raw).decode()):
         slot = RowSlot(schema_of(kind), 4)
         ((rows, _),) = list(slot.batches([{"cell": cell, "late": 1}]))
-        assert rows == 1 and np.array_equal(shown(slot.views)[0], expected)
+        assert rows == 1 and np.array_equal(media_block(slot.views)[0], expected)
 
 
 @over(
@@ -126,12 +126,12 @@ def test_a_programs_rows_hold_bytes_or_base64(kind: str, raw: bytes, expected: A
         (AUDIO, b"RIFF\0\0\0\0AVI ", "neither"),
         (AUDIO, WAV[:-1], "a WAV that is cut short"),
         (AUDIO, WAV[:30], "a WAV that is cut short"),
-        (AUDIO, made_wav(sounds.chunk(b"data", b"\0" * 8)), "a WAV without a head"),
-        (AUDIO, made_wav(head(), head(), sounds.chunk(b"data", b"\0" * 8)), "a WAV of two heads"),
-        (AUDIO, made_wav(head(), sounds.chunk(b"data", b"")), "a WAV of 0 samples in 1 channels"),
-        (AUDIO, made_wav(head(channels=9), sounds.chunk(b"data", b"\0" * 180)), "a WAV of 9 channels"),
-        (AUDIO, made_wav(head(channels=0), sounds.chunk(b"data", b"\0" * 8)), "a WAV of 0 channels"),
-        (AUDIO, made_wav(head(form=17, bits=4), sounds.chunk(b"data", b"\0" * 8)), "a WAV of format 17"),
+        (AUDIO, build_wav(sounds.chunk(b"data", b"\0" * 8)), "a WAV without a head"),
+        (AUDIO, build_wav(head(), head(), sounds.chunk(b"data", b"\0" * 8)), "a WAV of two heads"),
+        (AUDIO, build_wav(head(), sounds.chunk(b"data", b"")), "a WAV of 0 samples in 1 channels"),
+        (AUDIO, build_wav(head(channels=9), sounds.chunk(b"data", b"\0" * 180)), "a WAV of 9 channels"),
+        (AUDIO, build_wav(head(channels=0), sounds.chunk(b"data", b"\0" * 8)), "a WAV of 0 channels"),
+        (AUDIO, build_wav(head(form=17, bits=4), sounds.chunk(b"data", b"\0" * 8)), "a WAV of format 17"),
         (AUDIO, wav(WAVE, 44100), "one of 44100"),
         (AUDIO, flac(WAVE, 16000), "one of 16000"),
         (AUDIO, FLAC[:30], "a FLAC that is cut short"),
@@ -197,7 +197,7 @@ def test_a_missing_one_is_what_the_column_says(kind: str, settings: dict[str, An
     assert set(SILENT) == {np.log(np.float32(1e-10))}
     slot = RowSlot(schema_of(kind, **settings), 4, "msgpack")
     ((rows, _),) = list(slot.record(msgpack.packb({"late": 1})))
-    assert shown(slot.views)[:rows].tolist() == expected
+    assert media_block(slot.views)[:rows].tolist() == expected
 
 
 SCHEMAS = {
@@ -235,10 +235,10 @@ def test_records_cut_and_mutated(same: Any, kind: str, form: str, take: Any) -> 
     if raw not in first.value:
         cells = [base64.b64encode(cell).decode() if cell else cell for cell in cells]
     rows = [{"cell": cell, "late": at % 2} for at, cell in enumerate(cells)]
-    made = encode_rows(format, schema, rows[:1] if isinstance(format, dict) else rows)
+    record = encode_rows(format, schema, rows[:1] if isinstance(format, dict) else rows)
     for capacity in (1, 64):
-        same(schema, format, made, capacity)
-    for worse in spoiled(made, take, 100):
+        same(schema, format, record, capacity)
+    for worse in spoiled(record, take, 100):
         same(schema, format, worse)
 
 
@@ -295,8 +295,8 @@ def test_without_a_library_a_plan_is_refused_and_a_record_is_written(
     try:
         with pytest.raises(UserMistake, match=message):
             RowSlot(schema, 4, "msgpack")
-        ((made,),) = Records(schema, "msgpack", "rows", 9, 1 << 20).blocks([{"cell": raw, "late": 1}], None, False)
-        assert raw in made.value
+        ((record,),) = Records(schema, "msgpack", "rows", 9, 1 << 20).blocks([{"cell": raw, "late": 1}], None, False)
+        assert raw in record.value
     finally:
         cache.cache_clear()
 

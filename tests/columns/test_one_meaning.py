@@ -79,8 +79,8 @@ def test_a_cell_means_the_same_everywhere(kind: str, cell: Any) -> None:
                 continue  # all is text there, and a text is what it says
             assert fate(schema, block, form, record) == expected, form
         for rows in (row, [row], {"x": array, "x1": [1.5], "late": [1]}):
-            made = written(schema, form, rows)
-            found = "dead" if made is None else fate(schema, block, form, made)
+            value = written(schema, form, rows)
+            found = "dead" if value is None else fate(schema, block, form, value)
             assert found == expected, (form, rows)
 
 

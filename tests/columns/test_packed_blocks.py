@@ -253,6 +253,6 @@ def test_an_array_of_two_dimensions_is_a_list_a_row() -> None:
     found = []
     for cells in (numbers, numbers.tolist(), numbers.astype("i2").T.copy().T):
         columns = {"tags": cells, "late": np.zeros(20)}
-        ((made,),) = Records(schema, "packed", "rows", 99, 1 << 20).blocks(columns, None, False)
-        found.append(decoded(schema, made.value))
+        ((record,),) = Records(schema, "packed", "rows", 99, 1 << 20).blocks(columns, None, False)
+        found.append(decoded(schema, record.value))
     assert found[0] == found[1] == found[2] and found[0][0] == 20

@@ -113,27 +113,27 @@ def test_braces_go_in_step() -> None:
     assert expand_both("x{1..2}{a,b}", "v[{0..1}].{c,d}") == [
         ("x1a", "v[0].c"), ("x1b", "v[0].d"), ("x2a", "v[1].c"), ("x2b", "v[1].d"),
     ]  # fmt: skip
-    made = Schema.from_columns({"x{0..2}": {"path": "v[{0..2}]"}, "late": LATE}, "binary_cross_entropy")
-    assert made.paths == {"x0": ("v", 0), "x1": ("v", 1), "x2": ("v", 2)}
-    assert Schema.from_dict(made.to_dict()) == made
+    schema = Schema.from_columns({"x{0..2}": {"path": "v[{0..2}]"}, "late": LATE}, "binary_cross_entropy")
+    assert schema.paths == {"x0": ("v", 0), "x1": ("v", 1), "x2": ("v", 2)}
+    assert Schema.from_dict(schema.to_dict()) == schema
     for record in (b'{"v":[1,2,3,4],"late":1}', b'{"v":[1,2,3],"late":1}', b'{"late":1,"v":[1.5e0,2,3.0]}'):
-        assert decode_rows("json", made, record)[1].trained == 1
-    short = decode_rows("json", made, b'{"v":[1,2],"late":1}')[1]
+        assert decode_rows("json", schema, record)[1].trained == 1
+    short = decode_rows("json", schema, b'{"v":[1,2],"late":1}')[1]
     assert [each.path for each in short.dead_rows] == ["$.v[2]"]
 
 
 @over("single", [True, False])
 def test_elements_side_by_side_are_columns_side_by_side(single: bool, same: Any) -> None:
     columns = {"x{0..3}": {"path": "v[{0..3}]"}, "y": {"path": "v[5]", "missing": 7}, "late": LATE}
-    made = Schema.from_columns({**columns, "z": {"path": "v[4]", "missing": 8}}, "binary_cross_entropy")
+    schema = Schema.from_columns({**columns, "z": {"path": "v[4]", "missing": 8}}, "binary_cross_entropy")
     plain: list[Any] = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
     trained = 0
     for at, cell in ((None, 0), *((i, cell) for i in range(7) for cell in (None, "a", 3, [1], {"b": 2}, 1e39, -0.0))):
         values = plain if at is None else [*plain[:at], cell, *plain[at + 1 :]]
         for count in range(8):
             row = {"v": values[:count], "late": 1}
-            trained += same(made, "msgpack", msgpack.packb(row, use_single_float=single and cell != 1e39)).trained
-            same(made, "json", json.dumps(row).encode())
+            trained += same(schema, "msgpack", msgpack.packb(row, use_single_float=single and cell != 1e39)).trained
+            same(schema, "json", json.dumps(row).encode())
     assert trained > 20
 
 

@@ -310,7 +310,7 @@ HEADERS = (("t", "é".encode()), ("level", b"1.5"))
 EXPECTED = [(Own(b"a", HEADERS), 2), (Own(b"b", HEADERS), 1), (Own(b"a", HEADERS[1:]), 1), (Own(), 1)]
 
 
-def made(given: Any, format: Any = "json", **settings: Any) -> list[Record]:
+def build_records(given: Any, format: Any = "json", **settings: Any) -> list[Record]:
     records = Records(SCHEMA, format, "rows", pack=10, most_bytes=settings.pop("most_bytes", 10_000))
     along = {"key": None, "own_keys": True, **settings}
     return [record for block in records.blocks(given, **along) for record in block]
@@ -320,7 +320,7 @@ def made(given: Any, format: Any = "json", **settings: Any) -> list[Record]:
 def test_rows_share_a_record_where_all_around_is_the_same(name: str) -> None:
     columns = {key: [row.get(key) for row in OWN_ROWS] for key in OWN_ROWS[0]}
     for given in (OWN_ROWS, columns, {**columns, "x": np.arange(1, 6)}):
-        found = made(given, name)
+        found = build_records(given, name)
         assert [(record.own, record.rows) for record in found] == EXPECTED
     slot = RowSlot(SCHEMA, 8, name)
     ((_, tally),) = slot.record(found[0].value)
@@ -328,15 +328,15 @@ def test_rows_share_a_record_where_all_around_is_the_same(name: str) -> None:
 
 
 def test_a_key_that_is_given_is_that_of_all() -> None:
-    found = made(OWN_ROWS, key=b"all", own_keys=False)
+    found = build_records(OWN_ROWS, key=b"all", own_keys=False)
     assert [(record.own.key, record.rows) for record in found] == [(b"all", 3), (b"all", 1), (b"all", 1)]
 
 
 def test_what_is_around_counts_in_a_message() -> None:
     row = {**OWN_ROWS[0], "tenant": "t" * 5_000}
-    assert len(made(row)) == 1
+    assert len(build_records(row)) == 1
     with pytest.raises(UserMistake, match="at most 5,000 bytes"):
-        made(row, most_bytes=5_000)
+        build_records(row, most_bytes=5_000)
 
 
 def test_rows_are_sent_again_with_what_stood_around_them() -> None:

@@ -90,7 +90,7 @@ MODELS = {
 LAX = {"predict": {"accept_empty": True}}  # some rows name none of a small model's columns
 
 
-def made(columns: Any, loss: str, layers: Any) -> tuple[SmallModel, Stored]:
+def build_model(columns: Any, loss: str, layers: Any) -> tuple[SmallModel, Stored]:
     small = SmallModel.make(columns, loss)
     small.spec["layers"] = list(layers)
     manifest = example_manifest(7, model_spec=small.spec, schema=small.schema.to_dict(), job_settings=LAX)
@@ -109,7 +109,7 @@ def answers(stored: Stored) -> list[dict[str, Any]]:
 
 @over(("columns", "loss", "layers"), MODELS.values(), ids=list(MODELS))
 def test_numpy_and_the_file_alone_predict_the_same(columns: Any, loss: str, layers: Any, tmp_path: Path) -> None:
-    _, stored = made(columns, loss, layers)
+    _, stored = build_model(columns, loss, layers)
     path = tmp_path / "model.safetensors"
     path.write_bytes(safetensors_file(stored.manifest, stored.digest, stored.model))
     theirs = Predictor(path)
@@ -124,7 +124,7 @@ def test_numpy_and_the_file_alone_predict_the_same(columns: Any, loss: str, laye
 
 
 def test_the_metadata_names_the_snapshot_and_the_tensors_are_those_published(tmp_path: Path) -> None:
-    _, stored = made(*MODELS["classes"])
+    _, stored = build_model(*MODELS["classes"])
     file = safetensors_file(stored.manifest, stored.digest, stored.model)
     path = tmp_path / "model.safetensors"
     path.write_bytes(file)
@@ -139,7 +139,7 @@ def test_the_metadata_names_the_snapshot_and_the_tensors_are_those_published(tmp
 
 def test_other_programs_read_the_file(tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors")
-    _, stored = made(*MODELS["binary"])
+    _, stored = build_model(*MODELS["binary"])
     path = tmp_path / "model.safetensors"
     path.write_bytes(safetensors_file(stored.manifest, stored.digest, stored.model))
     with safetensors.safe_open(path, "numpy") as file:

@@ -54,7 +54,7 @@ def of_scalars(label: str) -> tuple[File, list[str]]:
 def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str, take: Any) -> None:
     """Checks what Google's package has written: whole, cut at every byte, and with other bytes in it."""
     file, names = of_scalars(label)
-    made_class = file.message("air.Row")
+    message_class = file.message("air.Row")
     format = {"name": "protobuf", "schema": canonical(canonical_bytes(file.set_bytes()))}
     for name, (kind, values) in zip(names, SCALARS.items(), strict=True):
         for settings in ({"missing": 1}, {**CATEGORY, "missing": ""}, {"role": "event_time", "missing": 3}):
@@ -62,13 +62,13 @@ def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str, 
             columns = {name: settings, beside: {"missing": 7}, "of_int32" if name != "of_int32" else "of_sint32": LABEL}
             schema = Schema.from_columns(columns, "mean_squared_error")
             for value in values:
-                made = made_class()
+                message = message_class()
                 if label == "repeated":
-                    getattr(made, name).extend([value, value])
+                    getattr(message, name).extend([value, value])
                 else:
-                    setattr(made, name, value)
-                    setattr(made, "of_int32" if name != "of_int32" else "of_sint32", 1)
-                whole = made.SerializeToString()
+                    setattr(message, name, value)
+                    setattr(message, "of_int32" if name != "of_int32" else "of_sint32", 1)
+                whole = message.SerializeToString()
                 same(schema, format, whole)
                 for mutated in spoiled(whole, take, 30):
                     same(schema, format, mutated)
@@ -104,11 +104,11 @@ INNER = Schema.from_columns(
 
 
 def user(**given: Any) -> bytes:
-    made = sized(1, given["name"].encode()) if "name" in given else b""
-    made += tag(2, 5) + struct.pack("<f", given["age"]) if "age" in given else b""
-    made += tag(3, 1) + struct.pack("<d", given["at"]) if "at" in given else b""
-    made += sized(4, given["next"]) if "next" in given else b""
-    return made + (tag(17, 0) + varint(given["suit"]) if "suit" in given else b"")
+    body = sized(1, given["name"].encode()) if "name" in given else b""
+    body += tag(2, 5) + struct.pack("<f", given["age"]) if "age" in given else b""
+    body += tag(3, 1) + struct.pack("<d", given["at"]) if "at" in given else b""
+    body += sized(4, given["next"]) if "next" in given else b""
+    return body + (tag(17, 0) + varint(given["suit"]) if "suit" in given else b"")
 
 
 def test_messages_within_messages_oneofs_and_doubled_fields(same: Any) -> None:
@@ -322,8 +322,8 @@ def test_rows_are_written_by_the_schema(frame: str) -> None:
     for _ in range(200):
         row = {name: chance.choice([v for v in SCALARS[name[3:]] if v not in (float("inf"),) and v == v])
                for name in names}  # fmt: skip
-        made = before + file.message("air.Row")(**row).SerializeToString(deterministic=True)
-        assert encoder.encode_row(row) == made == formats.encode_rows(format, schema, [row])
+        record = before + file.message("air.Row")(**row).SerializeToString(deterministic=True)
+        assert encoder.encode_row(row) == record == formats.encode_rows(format, schema, [row])
     wrong = {"of_int32": 2**31, "of_uint32": -1, "of_float": None, "of_int64": 1.5, "of_bool": 2, "of_double": "x"}
     for name, value in wrong.items():
         bad = {name: value}
@@ -348,9 +348,9 @@ def test_nested_rows_enums_and_times_are_written() -> None:
         {"user": {"name": "me"}, "late": "2", "at": -1}, {"late": "none"}, {"late": 2, "user": {}},
     ]  # fmt: skip
     for row in rows:
-        made = encoder.encode_row(row)
-        assert made == formats.encode_rows(format, schema, [row])
-        assert decode_rows(format, schema, made)[1].trained == 1
+        record = encoder.encode_row(row)
+        assert record == formats.encode_rows(format, schema, [row])
+        assert decode_rows(format, schema, record)[1].trained == 1
     assert encoder.encode_row(rows[0]).endswith(sized(3, tag(1, 0) + b"\1" + tag(2, 0) + varint(500_250_000)))
     many = {**proto("message Rows { repeated Row rows = 7; } message Row { float x = 1; float y = 2; bool late = 3; }")}
     encoder = _native.RecordEncoder(many, PLAIN.native_columns(), lambda value, column: None)
@@ -393,9 +393,9 @@ def test_lists_of_every_type_against_the_slow_meaning(same: Any, kind: str, take
         for settings in (TAGS, {**TAGS, "missing": "", "cut": True, "most": 2}, {**VECTOR, "missing": 0}):
             schema = schema_of(many=settings)
             for count in (0, 1, 3, 9):
-                made = file.message("air.Row")(late=1)
-                made.many.extend(chance.choice(OF_LISTS[kind]) for _ in range(count))
-                whole = made.SerializeToString()
+                message = file.message("air.Row")(late=1)
+                message.many.extend(chance.choice(OF_LISTS[kind]) for _ in range(count))
+                whole = message.SerializeToString()
                 same(schema, format, whole)
                 for mutated in spoiled(whole, take, 40):
                     same(schema, format, mutated)
@@ -460,12 +460,12 @@ def test_lists_are_written_as_googles_package_reads_them(kind: str) -> None:
     schema = schema_of(many=TAGS)
     values = [each for each in OF_LISTS[kind] if each == each]
     rows = [{"many": values * 2, "late": 1}, {"many": [], "late": 0}]
-    made = [written(schema, format, row) for row in rows]
-    assert made == [record_format("protobuf").encode_rows(schema, [row], **without_name(format)) for row in rows]
+    records = [written(schema, format, row) for row in rows]
+    assert records == [record_format("protobuf").encode_rows(schema, [row], **without_name(format)) for row in rows]
     message = file.message("air.Row")
-    assert list(message.FromString(made[0]).many) == pytest.approx(values * 2) if kind != "string" else True
-    assert made[0] == message(many=values * 2, late=1).SerializeToString()
-    assert made[1] == message(late=0).SerializeToString()
+    assert list(message.FromString(records[0]).many) == pytest.approx(values * 2) if kind != "string" else True
+    assert records[0] == message(many=values * 2, late=1).SerializeToString()
+    assert records[1] == message(late=0).SerializeToString()
 
 
 def without_name(format: dict[str, Any]) -> dict[str, Any]:

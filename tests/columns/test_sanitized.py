@@ -48,11 +48,11 @@ def test_media(kept_build: Callable[..., Path], tmp_path: Path) -> None:
     from pictures import jpeg, noise, png
     from sounds import flac, tone, wav
 
-    made = {"a.jpg": jpeg(noise(9, 7)), "b.png": png(noise()), "c.jpg": jpeg(noise()[..., 0])}
-    made |= {"d.wav": wav(tone(40)), "e.wav": wav(tone(40), subtype="FLOAT"), "f.flac": flac(tone(40))}
-    for name, content in made.items():
+    contents = {"a.jpg": jpeg(noise(9, 7)), "b.png": png(noise()), "c.jpg": jpeg(noise()[..., 0])}
+    contents |= {"d.wav": wav(tone(40)), "e.wav": wav(tone(40), subtype="FLOAT"), "f.flac": flac(tone(40))}
+    for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-    files = [str(tmp_path / name) for name in made]
+    files = [str(tmp_path / name) for name in contents]
     assert run(str(alone(kept_build, "media_driver", USUAL)), "3000", *files) == "all hold\n"
 
 

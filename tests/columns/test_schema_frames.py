@@ -58,7 +58,7 @@ def of_guid(guid: uuid.UUID) -> bytes:
     return b"\1" + guid.bytes
 
 
-def made(name: str) -> tuple[dict[str, Any], bytes, bytes, dict[str, tuple[str, str]]]:
+def frame_format(name: str) -> tuple[dict[str, Any], bytes, bytes, dict[str, tuple[str, str]]]:
     given, datum, behind = FORMATS[name]
     known = given["schema"] if needs_schema(name) else "true"
     answers = {"7": (known, ""), str(GUID): (known, ""), "8": ("", "no such schema"),
@@ -109,7 +109,7 @@ def cases(name: str, datum: bytes, behind: bytes) -> Iterator[tuple[str, bytes, 
 
 @over("name", FORMATS)
 def test_header_and_prefix(same: Any, name: str) -> None:
-    format, datum, behind, _ = made(name)
+    format, datum, behind, _ = frame_format(name)
     filler = _native.BatchFiller(format, RowSlot(JOB, 8).plan)
     for what, value, headers, reason in cases(name, datum, behind):
         around = Around(headers=tuple(headers))
@@ -123,7 +123,7 @@ def test_header_and_prefix(same: Any, name: str) -> None:
 @over("name", FORMATS)
 def test_behind_a_header_the_value_is_the_datum(same: Any, name: str) -> None:
     """A frame before it too makes it another datum, or none; with nothing in it, it is an empty message."""
-    format, datum, behind, _ = made(name)
+    format, datum, behind, _ = frame_format(name)
     around = Around(headers=((HEADER, of_guid(GUID) + behind),))
     for value in (of_id(7) + behind + datum, b""):
         assert same(JOB, format, value, 7, around).trained == 0
@@ -132,7 +132,7 @@ def test_behind_a_header_the_value_is_the_datum(same: Any, name: str) -> None:
 
 @over("name", FORMATS)
 def test_cut_and_mutated_headers(same: Any, name: str) -> None:
-    format, datum, behind, _ = made(name)
+    format, datum, behind, _ = frame_format(name)
     for whole in (of_guid(GUID) + behind, of_id(7) + behind):
         for header in spoiled(whole, list, 40):
             same(JOB, format, datum, 7, Around(headers=((HEADER, header),)))
@@ -142,7 +142,7 @@ def test_cut_and_mutated_headers(same: Any, name: str) -> None:
 @over("name", FORMATS)
 def test_each_name_is_requested_once(name: str) -> None:
     """Wherever it stands."""
-    format, datum, behind, answers = made(name)
+    format, datum, behind, answers = frame_format(name)
     requests: list[str] = []
 
     def ask(schema: str) -> tuple[str, str] | None:
@@ -162,7 +162,7 @@ def test_each_name_is_requested_once(name: str) -> None:
 
 @over("name", FORMATS)
 def test_without_a_frame_no_header_is_looked_at(same: Any, name: str) -> None:
-    format, datum, _, _ = made(name)
+    format, datum, _, _ = frame_format(name)
     bare = {**format, "frame": "none"}
     assert same(JOB, bare, datum, 7, Around(headers=((HEADER, b"\2"),))).trained == 1
 
@@ -224,12 +224,12 @@ def job(tmp_path: Path) -> Any:
 def test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings(
     job: Any, schema: Any, again: Any, text: str
 ) -> None:
-    made = job(schema, "x = {}")
-    assert made.effective()["records"]["schema"] == made.records.named["schema"]
-    assert Job.from_effective(made.effective()).digest() == made.digest() == job(again, "x = {}", text).digest()
-    other = {"format": made.records.named["name"], "schema": "flight.avsc"}
+    original = job(schema, "x = {}")
+    assert original.effective()["records"]["schema"] == original.records.named["schema"]
+    assert Job.from_effective(original.effective()).digest() == original.digest() == job(again, "x = {}", text).digest()
+    other = {"format": original.records.named["name"], "schema": "flight.avsc"}
     with pytest.raises(JobMistakes, match="no text"):  # what a manifest says reads no file
-        Job.from_effective({**made.effective(), "records": other})
+        Job.from_effective({**original.effective(), "records": other})
 
 
 def test_the_text_in_the_settings_is_as_short_as_it_may_be(job: Any) -> None:
@@ -340,10 +340,10 @@ def test_an_avro_definition_stands_where_it_is_named_first() -> None:
     inlined = record(
         ("a", COLOUR), ("b", nullable(PAINT)), ("c", {**BARE, "namespace": ""}), ("d", "Hash"), namespace="air",
     )  # fmt: skip
-    made = read(row, COLOUR, PAINT, BARE)
-    assert made == json.loads(canonical(json.dumps(inlined)))
-    again = canonical(json.dumps(made))
-    assert json.loads(again) == made and set(rows_of(again).named) == {"air.Row", "shop.Colour", "shop.Paint", "Hash"}
+    schema = read(row, COLOUR, PAINT, BARE)
+    assert schema == json.loads(canonical(json.dumps(inlined)))
+    again = canonical(json.dumps(schema))
+    assert json.loads(again) == schema and set(rows_of(again).named) == {"air.Row", "shop.Colour", "shop.Paint", "Hash"}
 
 
 def test_an_avro_type_within_another_is_known_by_its_own_name() -> None:

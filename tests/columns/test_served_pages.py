@@ -49,9 +49,9 @@ def served(version: int, content: bytes, before: Served | None = None) -> Served
 
 
 def answers(one: Served) -> list[Any]:
-    made, failed = one.row_scorer(256, free_from=1).score_columns(REQUEST)
+    outputs, failed = one.row_scorer(256, free_from=1).score_columns(REQUEST)
     assert failed == []
-    return list(made)
+    return list(outputs)
 
 
 def alone(content: bytes) -> list[Any]:
@@ -147,13 +147,13 @@ def test_a_live_model_shares_with_the_one_before(kafka: Any) -> None:
     job = str(kafka.fresh_name("pages"))
     publisher = Publisher(kafka.bootstrap, job)
     payloads = {version: payload(10 * version) for version in (1, 2, 3)}
-    shown = {"model_spec": MODEL.spec, "schema": MODEL.schema.to_dict()}
-    publisher.put(1, payloads[1], **shown)
+    manifest_fields = {"model_spec": MODEL.spec, "schema": MODEL.schema.to_dict()}
+    publisher.put(1, payloads[1], **manifest_fields)
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
         model.wait_ready(120)
         assert model._scorer is not None
         for version in (2, 3):
-            publisher.put(version, payloads[version], **shown)
+            publisher.put(version, payloads[version], **manifest_fields)
             wait_for(lambda version=version: model.version == version)
             one = model._scorer.served
             assert 0 < own_bytes(one) < TABLE_BYTES / 8 and answers(one) == alone(payloads[version])

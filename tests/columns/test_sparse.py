@@ -88,8 +88,8 @@ def test_rows_are_written_and_read_again(form: str) -> None:
     schema = Schema.from_columns(columns, "binary_cross_entropy")
     rows = [{"wide": [[3, 0.5], [99, -2.0]], "late": 1}, {"wide": [], "late": 0}, {"wide": {"7": 1e-3}, "late": 1}]
     expected = [[(3, 0.5), (99, -2.0)], [], [(7, float(np.float32(1e-3)))]]
-    ((made,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(rows, None, False)
-    for record in (made.value, record_format(form).encode_rows(schema, rows)):
+    ((native_record,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(rows, None, False)
+    for record in (native_record.value, record_format(form).encode_rows(schema, rows)):
         slot = RowSlot(schema, 4, form)
         ((count, _),) = list(slot.record(record))
         assert count == 3 and entries(slot, 3) == expected
@@ -104,16 +104,16 @@ def test_a_row_without_label_and_pairs_is_a_row(form: str) -> None:
     columns = {"wide": {**SPARSE, "buckets": 1 << 18, "missing": 0}, "late": {"role": "label"}}
     schema = Schema.from_columns(columns, "mean_squared_error")
     rows = [{"wide": None, "late": label} for label in (0.5, None, float("nan"), "n/a", 2)]
-    ((made,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(rows, None, False)
-    for record in (made.value, record_format(form).encode_rows(schema, rows)):
+    ((native_record,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(rows, None, False)
+    for record in (native_record.value, record_format(form).encode_rows(schema, rows)):
         tally = row_counter(schema, form).count([record])
         assert (tally.trained, tally.dead) == (2, 3), record
 
 
 def vw_lines() -> list[str]:
     chance = random.Random(1)
-    made = ["1 |f 9:6.27e-02 14:0.5 words more:2", "-1 2.5 'tag|a:2 x:3 y |b z:.5 7 |c", "0 tag| p 3:1 :2 :3"]
-    made.append(" |ab 0012 +5")
+    lines = ["1 |f 9:6.27e-02 14:0.5 words more:2", "-1 2.5 'tag|a:2 x:3 y |b z:.5 7 |c", "0 tag| p 3:1 :2 :3"]
+    lines.append(" |ab 0012 +5")
     for _ in range(300):
         line = chance.choice(["1 ", "-1 ", "0.5 2 "])
         for _ in range(chance.randint(1, 3)):
@@ -122,8 +122,8 @@ def vw_lines() -> list[str]:
                 name = chance.choice(["a", "7", "0", "abc", "é日本", "x^y", "00", "12345678901", "q.r-s"])
                 line += " " + name + chance.choice(["", ":1", ":0.25", ":-3e-2", ":.5", ":0"])
             line += " "
-        made.append(line)
-    return made
+        lines.append(line)
+    return lines
 
 
 @pytest.mark.full
@@ -165,8 +165,8 @@ def test_rcv1_has_the_indexes_that_invert_hash_shows(tmp_path: Path) -> None:
     for line in data.decode().splitlines():
         workspace.learn(line)
     workspace.finish()
-    shown = [line.split(":") for line in inverted.read_text().splitlines() if line.startswith("f^")]
-    assert len(shown) > 9_000 and {int(index) for _, index, *_ in shown} <= ours
+    index_lines = [line.split(":") for line in inverted.read_text().splitlines() if line.startswith("f^")]
+    assert len(index_lines) > 9_000 and {int(index) for _, index, *_ in index_lines} <= ours
 
 
 def test_what_lines_cannot_give_is_a_mistake() -> None:
@@ -232,11 +232,11 @@ def plain(row: Any, wide: set[str]) -> dict[str, Any]:
     return found
 
 
-def assert_shown(schema: Schema, format: Format, record: bytes) -> None:
-    wide, shown = set(features(schema)), record_rows(schema, format, record)
+def assert_record_rows(schema: Schema, format: Format, record: bytes) -> None:
+    wide, view = set(features(schema)), record_rows(schema, format, record)
     meant = parse(format, record)
-    assert (shown.broken is None) == (meant.broken is None)
-    for ours, row in zip(shown.rows, meant.rows, strict=True):
+    assert (view.broken is None) == (meant.broken is None)
+    for ours, row in zip(view.rows, meant.rows, strict=True):
         if isinstance(row, Unusable):
             assert isinstance(ours, Unusable) and ours.reason, record
             continue
@@ -261,9 +261,9 @@ def test_rows_are_shown_as_they_are_read(form: str, take: Any) -> None:
     of_form += [(schema, form) for schema in SCHEMAS if form == "vw"]
     for schema, format in of_form:
         for record in [*record_format(form).EXAMPLES, *(VW_LINES if form == "vw" else [])]:
-            assert_shown(schema, format, record)
+            assert_record_rows(schema, format, record)
             for worse in spoiled(record, take, 40, b" |:'\n\t.1e-#"):
-                assert_shown(schema, format, worse)
+                assert_record_rows(schema, format, worse)
 
 
 def test_rows_that_a_job_cannot_take_are_written_as_they_were() -> None:
@@ -337,18 +337,18 @@ def test_rows_of_namespaces_are_written_and_read_again() -> None:
         {"user": {"3": 0.5}, "rest": None, "tag": None, "late": 0},
         {"user": [], "rest": [[1, 1]], "tag": "k2"},
     ]
-    ((made,),) = Records(schema, "vw", "rows", 9, 1 << 20).blocks(given, None, False)
-    assert parse("vw", made.value).rows == parse("vw", record_format("vw").encode_rows(schema, given)).rows
-    lines = made.value.decode().splitlines()
+    ((native_record,),) = Records(schema, "vw", "rows", 9, 1 << 20).blocks(given, None, False)
+    assert parse("vw", native_record.value).rows == parse("vw", record_format("vw").encode_rows(schema, given)).rows
+    lines = native_record.value.decode().splitlines()
     assert lines[0].startswith("1 2 'k1 |u ") and " 'k2 |u | 1:1" in lines[2]
     slots = [decoded(schema, line) for line in lines]
     assert [first_entries(slot, "user") for slot in slots] == [[(3, 0.5), (262143, 2.0)], [(3, 0.5)], []]
     assert [first_entries(slot, "rest") for slot in slots] == [[(4, 1.5)], [], [(1, 1.0)]]
     named = decoded(schema, record_format("vw").encode_rows(schema, [{"user": {"a": 2}, "late": 1}]).decode())
     assert first_entries(named, "user") == first_entries(decoded(schema, "1 |u a:2"), "user")
-    again = record_rows(schema, "vw", made.value).rows
+    again = record_rows(schema, "vw", native_record.value).rows
     ((once_more,),) = Records(schema, "vw", "rows", 9, 1 << 20).blocks(again, None, False)
-    assert parse("vw", once_more.value).rows == parse("vw", made.value).rows
+    assert parse("vw", once_more.value).rows == parse("vw", native_record.value).rows
 
 
 def test_names_of_a_program_are_vws(same: Any) -> None:

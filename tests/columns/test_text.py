@@ -136,15 +136,15 @@ SAME = ["the", "flight", "was", "we", "and", "it", "then", "gate"]
 def stories(count: int) -> list[dict[str, Any]]:
     """Texts of which a word says the label, and one pair of words turns it around."""
     chance = np.random.default_rng(3)
-    made = []
+    rows = []
     for _ in range(count):
         label = int(chance.random() < 0.5)
         turned = chance.random() < 0.3
         words = chance.choice(SAME, chance.integers(3, 9)).tolist()
         topic = str(chance.choice(TOPICS[label ^ turned]))
         words.insert(int(chance.integers(len(words) + 1)), f"not {topic}" if turned else topic)
-        made.append({"words": " ".join(words).title() + ".", "late": label})
-    return made
+        rows.append({"words": " ".join(words).title() + ".", "late": label})
+    return rows
 
 
 @pytest.mark.parametrize("embed", [None, pytest.param(4, marks=pytest.mark.full)], ids=["linear", "embedded"])

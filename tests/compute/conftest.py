@@ -46,18 +46,18 @@ def spec_of(
     shape["bags"] = [bag_of(at) for at in bags]
     shape["held"] = list(held)
     shape["pixels"] = [{"block": f"image{at}", "size": size} for at, size in enumerate(pixels)]
-    made: dict[str, Any] = {"input": shape | label, "layers": list(layers), "optimizer": {"name": optimizer}}
+    spec: dict[str, Any] = {"input": shape | label, "layers": list(layers), "optimizer": {"name": optimizer}}
     if not heads:
-        made["loss"] = loss if settings is None else {"name": loss, **settings}
+        spec["loss"] = loss if settings is None else {"name": loss, **settings}
     else:
-        made["heads"] = [{"name": name, "loss": loss} | rest for name, loss, rest in heads]
-        made["input"]["labels"] = [
+        spec["heads"] = [{"name": name, "loss": loss} | rest for name, loss, rest in heads]
+        spec["input"]["labels"] = [
             {"name": name, "block": f"label:{at}", "classes": CLASSES[losses.label_kind(str(loss))],
              "standardize_label": rest.get("standardize_label", False), "partial": rest.get("partial", False)}
             for at, (name, loss, rest) in enumerate(heads)
         ]  # fmt: skip
     columns = [["first", 0, 2], ["rest", 2, 5]]   # of the numbers
-    return {**made, "graph": {"columns": columns, "vertices": list(graph)}} if graph else made
+    return {**spec, "graph": {"columns": columns, "vertices": list(graph)}} if graph else spec
 
 
 def bag_of(at: int) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Rig:
         self.fill()
         self.state = self.model.initial_state(seed)
         parameters = {block.name for block in self.model.blocks if block.group == "parameters"}
-        outputs = {f"{head.outlet.made}.weight" for head in self.model.parsed.heads}
+        outputs = {f"{head.outlet.output_layer}.weight" for head in self.model.parsed.heads}
         for name, view in self.model.views(self.state).items():
             # from 0 no gradient goes below the output layer, and a relu with no input lies on its edge
             if name in outputs or (name.endswith((".bias", ".shift")) and name in parameters):

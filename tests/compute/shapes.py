@@ -46,8 +46,8 @@ def graph_of(kind: str, widths: list[int], options: dict[str, Any]) -> dict[str,
     names = [f"v{at}" for at in range(len(widths))]
     below = [{"name": name, "dense": width, "activation": "relu" if name == "v0" else "tanh", "of": "input"}
              for name, width in zip(names, widths, strict=True)]
-    made = {"name": "made", kind: names, **options}
-    return {"graph": [{"name": "last", "concat": ["made", "v0", "made"]}, made, *below], "categories": 1}
+    vertex = {"name": "made", kind: names, **options}
+    return {"graph": [{"name": "last", "concat": ["made", "v0", "made"]}, vertex, *below], "categories": 1}
 
 
 VERTICES = [(kind, *example) for kind in vertices.names() for example in vertices.get(kind).EXAMPLES]

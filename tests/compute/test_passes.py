@@ -415,8 +415,8 @@ def test_gradients_of_the_columns_of_tables_alone_have_the_bits_of_all(
     ],
 )
 def test_no_other_column_is_computed(rig: Any, spec: Any, name: str, expected: set[tuple[int, int]]) -> None:
-    made = rig(spec(**OF_TABLES[name]))
-    calls = made.model.built(64)[0].calls_of("train")
+    table_rig = rig(spec(**OF_TABLES[name]))
+    calls = table_rig.model.built(64)[0].calls_of("train")
     assert {call.args[1:3] for call in calls if call.op == "dense_grad_input"} == expected
 
 

@@ -274,10 +274,10 @@ def test_its_own_optimizer_is_pytorchs_from_any_step_on(name: str) -> None:
 
 
 def test_its_own_optimizer_learns_as_in_a_plain_loop() -> None:
-    made = configured(OPTIMIZERS["AdamW"])
-    rigged = rig_with(made)
+    module_class = configured(OPTIMIZERS["AdamW"])
+    rigged = rig_with(module_class)
     rigged.base[:] = 0   # no class prior in the logits: a plain loop has none
-    views, alone = rigged.model.views(rigged.state), made(rigged.model.parsed.module.inputs)
+    views, alone = rigged.model.views(rigged.state), module_class(rigged.model.parsed.module.inputs)
     for name, tensor in alone.named_parameters():
         tensor.data.copy_(torch.from_numpy(views[f"module.{name}"]))
     optimizer, rows = alone.configure_optimizers(), rigged.rows

@@ -68,14 +68,14 @@ def traffic(flights, job) -> Traffic:
     return traffic.see(dict(STATUS))
 
 
-def shown(part: object, width: int = 80) -> str:
+def render(part: object, width: int = 80) -> str:
     out = io.StringIO()
     Console(file=out, width=width, height=24).print(part)
     return out.getvalue()
 
 
 def test_the_screen_fits_80_by_24(traffic):
-    lines = shown(screen(traffic)).splitlines()
+    lines = render(screen(traffic)).splitlines()
     assert len(lines) <= 20 and all(len(line) <= 80 for line in lines)
     text = "\n".join(line.rstrip() for line in lines)
     for part in (
@@ -93,12 +93,12 @@ def test_the_screen_fits_80_by_24(traffic):
 def test_the_newest_answer_is_compared_with_what_came_true(traffic, late, truth):
     traffic.newest = int(np.flatnonzero(np.equal(traffic.flights["late"], late) | (late != late) & np.isnan(
         traffic.flights["late"]))[0]), 0.75  # fmt: skip
-    assert f"late with 75%, {truth}" in shown(screen(traffic), 120)
+    assert f"late with 75%, {truth}" in render(screen(traffic), 120)
 
 
 def test_before_anything_is_trained(flights, job):
     traffic = Traffic(job, flights, 0).see(dict(EMPTY))
-    text = shown(screen(traffic))
+    text = render(screen(traffic))
     assert "none yet" in text and "newest answer" not in text
     assert plain(traffic.to_dict()).endswith("0 flights sent, none learned yet")
 

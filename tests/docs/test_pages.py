@@ -305,7 +305,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def shown(site: Path, path: str) -> str:
+def read_article(site: Path, path: str) -> str:
     """The article of a page, without what the site adds to it."""
     (article,) = re.findall(
         r"<article.*?>(.*?)</article>", (site / f"{ON_SITE[path]}.html").read_text("utf-8"), re.DOTALL
@@ -320,7 +320,7 @@ def structure(text: str) -> Counter[str]:
 @pytest.mark.full
 @pytest.mark.parametrize("path", ON_SITE)
 def test_a_page_has_the_parts_that_other_viewers_show(site: Path, path: str) -> None:
-    assert structure(shown(site, path)) == structure(VIEWER.render((ROOT / path).read_text("utf-8")))
+    assert structure(read_article(site, path)) == structure(VIEWER.render((ROOT / path).read_text("utf-8")))
 
 
 def written_links(path: str) -> list[str]:
@@ -342,7 +342,7 @@ def test_links_between_pages_hold_in_the_checkout() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("path", ON_SITE)
 def test_links_between_pages_hold_on_the_site(site: Path, path: str) -> None:
-    links = re.findall(r'<a href="(?!\w+:)([^"]*)"', shown(site, path))
+    links = re.findall(r'<a href="(?!\w+:)([^"]*)"', read_article(site, path))
     assert len(links) == len([link for link in written_links(path) if "://" not in link])
     for link in links:
         file, _, part = link.partition("#")
@@ -421,10 +421,10 @@ BLOCKS = blocks(README)
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     port = free_port()
-    made = Shell(tmp_path, port)
-    yield made
+    session = Shell(tmp_path, port)
+    yield session
     assert f"localhost:{port}" in (tmp_path / "flights.toml").read_text(), "another Kafka than the test's own"
-    subprocess.run(["streamtrain", "broker", "stop"], env=made.environment, check=True, timeout=STEP_S)
+    subprocess.run(["streamtrain", "broker", "stop"], env=session.environment, check=True, timeout=STEP_S)
 
 
 def test_the_set_up_is_the_only_block_that_is_not_run_here() -> None:

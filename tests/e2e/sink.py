@@ -128,7 +128,7 @@ class Sink:
         self.labels = {name for name, _ in schema.labels}
         self.apart = {name for name, column in schema.columns if column.around is not None}
         self.rows: list[Row] = []  # sent so far and to be trained, with all cells
-        self.made = self.sent = self.left_out = 0  # rows; messages; rows of batches that are left out
+        self.row_count = self.sent = self.left_out = 0  # rows; messages; rows of batches that are left out
         self.request_rows: list[Row] = []
         self.requests: list[Message] = []  # with these rows
         self.expected: Counter[tuple[str, str]] = Counter()  # dead rows
@@ -146,17 +146,17 @@ class Sink:
                 self.request_rows += request_rows
             one = bad.pop() if bad and number % 3 == 2 else None
             spoilt = [{**message_rows[0], **one.cells}] if one else []
-            made = list(self.encoded([*message_rows[:2], *spoilt, *message_rows[2:]], number))
-            yield from (Sent(message) for message in made[:-1])
-            yield Sent(made[-1], message_rows, [(one.path, one.reason)] if one else [])
+            messages = list(self.encoded([*message_rows[:2], *spoilt, *message_rows[2:]], number))
+            yield from (Sent(message) for message in messages[:-1])
+            yield Sent(messages[-1], message_rows, [(one.path, one.reason)] if one else [])
         assert not bad, f"too few messages for {bad}"
 
     def filled(self, given: Iterable[Row], number: int) -> list[Row]:
         """Rows with all features' cells, for the message of that number."""
         message_rows = list(given)
         for row, feature in itertools.product(message_rows, self.features):
-            feature.cells(Place(self.made, number), row)
-            self.made += feature is self.features[-1]
+            feature.cells(Place(self.row_count, number), row)
+            self.row_count += feature is self.features[-1]
         return message_rows
 
     def without_labels(self, row: Row) -> Row:

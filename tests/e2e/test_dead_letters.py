@@ -25,12 +25,12 @@ HEADERS: list[tuple[str, str | bytes | None]] = [("trace", b"abc"), ("streamtrai
 @pytest.fixture
 def job(kafka: Any, tmp_path: Path) -> LiveJob:
     """One record of three rows of which one is bad, one cut off in its last row, and one that is junk; trained."""
-    made = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
+    live_job = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
     values = [msgpack.packb([GOOD[0], BAD, GOOD[1]]), msgpack.packb([GOOD[2], GOOD[3]])[:-3], b"\xc1"]
-    made.produce_messages({"value": value, "key": b"k", "headers": HEADERS, "partition": 1} for value in values)
-    made.produce_values(map(msgpack.packb, GOOD))
-    rows_after(made.path)
-    return made
+    live_job.produce_messages({"value": value, "key": b"k", "headers": HEADERS, "partition": 1} for value in values)
+    live_job.produce_values(map(msgpack.packb, GOOD))
+    rows_after(live_job.path)
+    return live_job
 
 
 def verb(job: LiveJob, name: str, *arguments: str, code: int = 0) -> list[Any]:
@@ -56,10 +56,10 @@ def test_only_dead_rows_are_sent_again_and_once(job: LiveJob, tmp_path: Path) ->
     assert places == [(1, 0, 1), (1, 1, 1), (1, 2, 1)]
     (grouped,) = verb(job, "reasons")
     assert sum(reason["rows"] for reason in grouped["reasons"]) == 3
-    (shown,) = verb(job, "show", str(listed[0]["offset"]))
-    assert shown["dead_rows"] == [BAD] and shown["key"] == "k"
-    assert shown["headers"] == [["trace", "abc"]]  # what has our prefix would be taken for ours
-    assert shown["reasons"][0]["from"] == 1 and shown["still_bad"] == ["$.x1"]
+    (document,) = verb(job, "show", str(listed[0]["offset"]))
+    assert document["dead_rows"] == [BAD] and document["key"] == "k"
+    assert document["headers"] == [["trace", "abc"]]  # what has our prefix would be taken for ours
+    assert document["reasons"][0]["from"] == 1 and document["still_bad"] == ["$.x1"]
     verb(job, "show", "999", code=2)
     before = records(job)
     verb(job, "resend", code=2)  # they would be dead letters again
@@ -144,12 +144,12 @@ def test_a_reference_whose_record_is_gone_is_refused_by_name(kafka: Any, tmp_pat
     assert (whole["letters"], whole["rows"], whole["refused"]) == (4, 4, [])
     remove(job, 2, partition=1)
     remove(job, 1)
-    (shown,) = verb(job, "show", "0")
+    (document,) = verb(job, "show", "0")
     (report,) = verb(job, "resend", code=1)
     assert (report["letters"], report["rows"], report["still_bad"]) == (1, 1, {})
     gone = [f"{job.records}[1]@{offset}: its record is gone: the partition holds offsets 2 to 2" for offset in (0, 1)]
     assert report["refused"] == [*gone, f"{job.records}[0]@0: its record is gone: the partition holds no record"]
-    assert shown["refused"] == gone[:1] and shown["dead_rows"] == []
+    assert document["refused"] == gone[:1] and document["dead_rows"] == []
     assert [record["rows"] for record in records(job) if record["offset"] > 2] == [[BAD]]
     (again,) = verb(job, "resend")
     assert (again["letters"], again["refused"]) == (0, [])

@@ -165,8 +165,8 @@ def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: An
     assert checked.returncode == 0 and "600 rows" in checked.stdout
     path.write_text(path.read_text() + '{"x1": 1, "y": 7}\n')
     for refused in (job.here("check"), job.command("train", "--until-end"), job.command("train", "--fresh")):
-        shown = " ".join((refused.stdout + refused.stderr).split())
-        assert f"train.early_stopping.held_out: {path} row 600 at $.y: expected" in shown and "got 7" in shown
+        text = " ".join((refused.stdout + refused.stderr).split())
+        assert f"train.early_stopping.held_out: {path} row 600 at $.y: expected" in text and "got 7" in text
     path.unlink()
     refused = job.command("train", "--until-end")
     assert refused.returncode == 2 and f"{path}: cannot be read" in refused.stderr
@@ -188,8 +188,8 @@ def test_a_first_start_with_a_broken_validation_row_publishes_nothing(kafka: Any
     turns = enumerate([*rows(3), {**next(rows(1)), "y": 7}])
     job.produce_messages(({"value": msgpack.packb(row), "partition": at // 2} for at, row in turns), topic)
     for refused in (job.here("check"), job.command("train", "--until-end")):
-        shown = " ".join((refused.stdout + refused.stderr).split())
-        assert f"held_out: {topic} partition 1 offset 1 row 0 at $.y: expected" in shown and refused.returncode
+        text = " ".join((refused.stdout + refused.stderr).split())
+        assert f"held_out: {topic} partition 1 offset 1 row 0 at $.y: expected" in text and refused.returncode
     with job.topic() as snapshots:
         assert snapshots.newest() is None
 
@@ -265,8 +265,8 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
     job.verified()
     if point:
         return
-    shown = job.here("snapshots get", "--snapshot", "best", "-o", str(tmp_path / "best.safetensors"))
-    assert shown.returncode == 0 and f"wrote snapshot {first.manifest.version} " in shown.stdout
+    done = job.here("snapshots get", "--snapshot", "best", "-o", str(tmp_path / "best.safetensors"))
+    assert done.returncode == 0 and f"wrote snapshot {first.manifest.version} " in done.stdout
     listed = json.loads(job.here("snapshots list", "--json").stdout)["snapshots"]
     assert [each["version"] for each in listed if each["best"]] == [first.manifest.version]
     change(job, rows=9**9)

@@ -263,10 +263,10 @@ THREADS = ("--set", "ingest.threads=2")
 def packs(count: int, of: int, seed: int = 0) -> list[bytes]:
     """Records of `of` rows each, which straddle slots; every tenth has a row that is dead."""
     given = list(rows(count, seed))
-    made = [given[at : at + of] for at in range(0, count, of)]
-    for pack in made[::10]:
+    row_packs = [given[at : at + of] for at in range(0, count, of)]
+    for pack in row_packs[::10]:
         pack[0]["x1"] = "bad"
-    return [msgpack.packb([list(row.values()) for row in pack]) for pack in made]
+    return [msgpack.packb([list(row.values()) for row in pack]) for pack in row_packs]
 
 
 @pytest.mark.full

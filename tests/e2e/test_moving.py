@@ -101,8 +101,8 @@ def test_into_another_job_the_same_bits_and_answers_then_trained_on(
     assert result["digest"] == now.digest.hex() and now.manifest.parent is None
     check_came_from(now, was, trained.admin.cluster_id(), "beginning")
     assert before["digest"] == was.digest.hex() != result["digest"]
-    shown = json.loads(other.here("snapshots show", "--json").stdout)
-    assert shown["parameters_digest"] == was.manifest.parameters_digest
+    document = json.loads(other.here("snapshots show", "--json").stdout)
+    assert document["parameters_digest"] == was.manifest.parameters_digest
     for answer in answers:
         assert (answer["version"], answer["digest"]) == (result["version"], result["digest"])
         assert answer["lineage"] == now.manifest.lineage and answer["age_s"] >= 0

@@ -101,8 +101,8 @@ def numbers_of(row: dict[str, Any], begin: int = 1) -> bytes:
 
 def newer_flight(row: dict[str, Any]) -> bytes:
     colour = COLOURS.index(row["colour"])
-    made = b"\x0d" + struct.pack("<f", row["x1"]) + numbers_of(row, 2) + (bytes([5 << 3, colour]) if colour else b"")
-    return b"\0" + made + bytes([6 << 3, row["y"]]) + sized(9, b"\1\2\3")  # the first message of the file
+    fields = b"\x0d" + struct.pack("<f", row["x1"]) + numbers_of(row, 2) + (bytes([5 << 3, colour]) if colour else b"")
+    return b"\0" + fields + bytes([6 << 3, row["y"]]) + sized(9, b"\1\2\3")  # the first message of the file
 
 
 def painted(kind: str, row: dict[str, Any]) -> bytes:
@@ -110,8 +110,8 @@ def painted(kind: str, row: dict[str, Any]) -> bytes:
     if kind == "avro":
         return written(WHOLE, {**row, "paint": {"colour": row["colour"]}})
     colour = bytes([COLOURS.index(row["colour"])])
-    made = numbers_of(row) + bytes([5 << 3]) + colour + bytes([6 << 3, row["y"]])
-    return b"\0" + made + sized(7, bytes([1 << 3]) + colour)
+    fields = numbers_of(row) + bytes([5 << 3]) + colour + bytes([6 << 3, row["y"]])
+    return b"\0" + fields + sized(7, bytes([1 << 3]) + colour)
 
 
 @cache
@@ -171,9 +171,9 @@ MORE = {"when": 1, "note": ""}  # of NEWER
 
 @pytest.fixture
 def front(registry: Any) -> Iterator[RegistryFront]:
-    made = RegistryFront(registry.url)
-    yield made
-    made.close()
+    server = RegistryFront(registry.url)
+    yield server
+    server.close()
 
 
 @pytest.fixture
@@ -462,11 +462,11 @@ class Registered:
         assert {each.headers for each in found} <= {(TRACE,), ()}  # an answer has no schema
         assert sum(each.headers == (TRACE,) for each in found) == len(sink.requests)
         done = sink.live.here("read", "records", "--until-end", "--json")
-        shown = [json.loads(line) for line in done.stdout.splitlines()]
+        documents = [json.loads(line) for line in done.stdout.splitlines()]
         unreadable = sum(rows for (path, _), rows in sink.expected.items() if path == "$")
-        assert sum("error" in each for each in shown) == unreadable >= 7, shown[:2]
+        assert sum("error" in each for each in documents) == unreadable >= 7, documents[:2]
         ((_, messages),) = sink.live.admin.spans(sink.live.records) or []
-        assert sum("rows" in each for each in shown) == messages - unreadable
+        assert sum("rows" in each for each in documents) == messages - unreadable
 
     # -- other schemas --------------------------------------------------------------------------------------------
 

@@ -217,12 +217,12 @@ WRITER = Feature("our own writer", then=written)
 # -- pictures and sounds --------------------------------------------------------------------------------------------
 
 
-def media(name: str, label: str, made: Sequence[tuple[Any, Any]], column: str, bad: dict[str, bytes], head: str,
+def media(name: str, label: str, samples: Sequence[tuple[Any, Any]], column: str, bad: dict[str, bytes], head: str,
           learned: Callable[[Sink, Any, Row], object]) -> Feature:  # fmt: skip
     """A column of pictures or sounds, of which a head of their own learns what they are."""
 
     def cells(place: Place, row: Row) -> None:
-        row[name], row[label] = made[place.row % len(made)]
+        row[name], row[label] = samples[place.row % len(samples)]
 
     def check(sink: Sink) -> None:
         one = sink.wired(sink.request_rows[0])
@@ -230,7 +230,7 @@ def media(name: str, label: str, made: Sequence[tuple[Any, Any]], column: str, b
             assert model.predict({**one, name: base64.b64encode(one[name]).decode()}) == model.predict(one)
             learned(sink, model, one)
 
-    classes = sorted({what for _, what in made}, reverse=True)  # low, high
+    classes = sorted({what for _, what in samples}, reverse=True)  # low, high
     loss = "softmax_cross_entropy" if len(classes) > 2 else "binary_cross_entropy"
     return Feature(
         name, {"columns": f'{name} = {{ {column} }}\n{label} = {{ role = "label", classes = {json.dumps(classes)} }}',

@@ -136,8 +136,8 @@ def check_delay(sink: Sink) -> None:
     assert fits(sink, "weight = 0.3", "weight = 0.4") == [
         "model.heads.delay.weight: the snapshot has 0.3, the job file 0.4"
     ]
-    shown = sink.live.here("status").stdout
-    assert "in total, delay" in shown and "RMSE" in shown
+    text = sink.live.here("status").stdout
+    assert "in total, delay" in text and "RMSE" in text
 
 
 def check_mode(sink: Sink) -> None:

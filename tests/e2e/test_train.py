@@ -21,7 +21,7 @@ from streamtrain.clients.dead_letters import dead_rows, read_dead_letters
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import found_files
 from streamtrain.kafka.round_logs import round_logs
-from streamtrain.run.cores import shown, usable_cores
+from streamtrain.run.cores import format_cores, usable_cores
 from streamtrain.topics.manifest import Counts
 from streamtrain.topics.rounds import first_chain
 from streamtrain.topics.shelves import is_manifest
@@ -118,7 +118,7 @@ def test_restore_publishes_an_older_snapshot_at_the_newest_positions(kafka: Any,
 # -- the newest snapshot is whole and the one that control names; --fresh continues above both -----------------------
 
 
-def made_anew(job: LiveJob, key: str) -> None:
+def recreate_topic(job: LiveJob, key: str) -> None:
     """Deletes the topic and makes it again, empty."""
     delete(job, f"{job.name}.{key}")
     job.admin.ensure(wish for wish in job_topics(job.name) if wish.key == key)
@@ -129,7 +129,7 @@ def test_a_snapshots_topic_that_lost_everything_is_refused_and_fresh_goes_on_abo
     last = trained(job.path).events[-1]["version"]
     said = job.control().newest
     assert said is not None and said.version == last and said.digest == job.newest().digest
-    made_anew(job, "snapshots")
+    recreate_topic(job, "snapshots")
     refused = trained(job.path)
     assert refused.code == 1, refused.errors
     assert f"expected version {last}, digest {said.digest.hex()[:12]}" in refused.errors[0]
@@ -145,7 +145,7 @@ def test_runs_count_on_from_the_manifest_where_control_was_lost(kafka: Any, tmp_
         job.produce(500, seed=part)
         rows_after(job.path)
     assert sorted(job.control().runs) == [1, 2, 3]
-    made_anew(job, "control")
+    recreate_topic(job, "control")
     job.produce(500, seed=3)
     rows_after(job.path)
     found = job.control()
@@ -241,7 +241,7 @@ def test_workers_run_on_their_cores(kafka: Any, tmp_path: Path, affinity: str) -
     first, second, *_ = usable_cores()
     setting = f"{second};{first}" if affinity == "lists" else affinity
     own = {"auto": [{str(first)}, {str(second)}], "lists": [{str(second)}, {str(first)}]}
-    everything = {shown(usable_cores())}
+    everything = {format_cores(usable_cores())}
     threads = 2 if affinity == "lists" else 1
     job = live(kafka, tmp_path, f'threads_per_worker = {threads}\naffinity = "{setting}"')
     job.produce(5_000)
@@ -267,7 +267,9 @@ def test_cores_that_are_not_there_end_a_start_with_2(kafka: Any, tmp_path: Path)
     for command in (("train", "--until-end"), ("check",)):
         ended = job.here(*command)  # a start is refused before it has a process
         assert ended.returncode == (2 if command[0] == "train" else 1)
-        problem = f"train.affinity: expected for worker 1 cores that this process may use ({shown(usable_cores())})"
+        problem = (
+            f"train.affinity: expected for worker 1 cores that this process may use ({format_cores(usable_cores())})"
+        )
         assert problem in " ".join((ended.stdout + ended.stderr).split()), ended.stderr
 
 

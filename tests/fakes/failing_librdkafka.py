@@ -22,10 +22,10 @@ def built(folder: Path) -> Path:
     """The library; skips where there is no compiler."""
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
-    made, real = folder / "failing_librdkafka.so", library.find()
-    command = ["g++", "-std=c++20", "-shared", "-fPIC", f'-DREAL="{real}"', str(SOURCE), "-o", str(made)]
+    output, real = folder / "failing_librdkafka.so", library.find()
+    command = ["g++", "-std=c++20", "-shared", "-fPIC", f'-DREAL="{real}"', str(SOURCE), "-o", str(output)]
     subprocess.run([*command, "-Wl,--no-as-needed", str(real), f"-Wl,-rpath,{real.parent}"], check=True)
-    return made
+    return output
 
 
 # how long a deaf client is silent, 10 s otherwise; and between ingest's looks at its topic, 5 s otherwise

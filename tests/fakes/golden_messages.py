@@ -23,7 +23,7 @@ def golden_file(key: str) -> Path:
     return FOLDER / f"{key}.v{topic(key).wire_version}.messages.jsonl"
 
 
-def shown(key: str, message: Message) -> dict[str, Any]:
+def describe(key: str, message: Message) -> dict[str, Any]:
     """The document with its key, as `read` has it, and its line; or the error."""
     name = None if message.key is None else message.key.decode("utf-8", "replace")
     try:
@@ -48,7 +48,7 @@ def write(key: str, messages: Sequence[Message]) -> None:
     lines = []
     for message in messages:
         headers = [[name, _text(raw)] for name, raw in message.headers]
-        each = {"key": _text(message.key), "value": _text(message.value), "headers": headers, **shown(key, message)}
+        each = {"key": _text(message.key), "value": _text(message.value), "headers": headers, **describe(key, message)}
         lines.append(json.dumps(each, ensure_ascii=False) + "\n")
     golden_file(key).write_text("".join(lines))
 

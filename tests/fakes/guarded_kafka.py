@@ -148,23 +148,23 @@ def _certificates(folder: Path) -> Path:
 
 def _certificate(folder: Path, name: str, authority: Path, days: int = 2) -> None:
     """A certificate and its key in `NAME.pem`; one of -1 days has expired yesterday."""
-    request, key, made = folder / f"{name}.csr", folder / f"{name}.key", folder / f"{name}.crt"
+    request, key, certificate = folder / f"{name}.csr", folder / f"{name}.key", folder / f"{name}.crt"
     _openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj", f"/CN={HOST}")
     names = folder / "names"
     names.write_text(f"subjectAltName=IP:{HOST}\n")
     _openssl(
         "x509", "-req", "-in", request, "-CA", authority, "-CAkey", authority.with_suffix(".key"), "-CAcreateserial",
-        "-out", made, "-days", days, "-extfile", names,
+        "-out", certificate, "-days", days, "-extfile", names,
     )  # fmt: skip
-    (folder / f"{name}.pem").write_text(key.read_text() + made.read_text())
+    (folder / f"{name}.pem").write_text(key.read_text() + certificate.read_text())
 
 
 def _authority(folder: Path, name: str) -> Path:
     """An authority's certificate; its key lies beside it."""
-    made = folder / f"{name}.pem"
+    certificate = folder / f"{name}.pem"
     key = ["-newkey", "rsa:2048", "-nodes", "-keyout", folder / f"{name}.key"]
-    _openssl("req", "-x509", *key, "-out", made, "-days", "2", "-subj", f"/CN={name}")
-    return made
+    _openssl("req", "-x509", *key, "-out", certificate, "-days", "2", "-subj", f"/CN={name}")
+    return certificate
 
 
 def _openssl(*arguments: object) -> None:

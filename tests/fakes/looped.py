@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from long_tables import in_full_all
 
-_MOST_SHOWN = 1500  # characters of a failure
+_MAX_LENGTH = 1500  # characters of a failure
 
 
 def over(
@@ -44,8 +44,8 @@ def over(
                 except (Exception, pytest.fail.Exception) as error:
                     failed.append((str(name), error))
             if failed:
-                shown = "\n".join(f"[{name[:300]}] {str(error)[:_MOST_SHOWN] or repr(error)}" for name, error in failed)
-                raise AssertionError(f"{len(failed)} of {len(entries)} fail:\n{shown}") from failed[0][1]
+                text = "\n".join(f"[{name[:300]}] {str(error)[:_MAX_LENGTH] or repr(error)}" for name, error in failed)
+                raise AssertionError(f"{len(failed)} of {len(entries)} fail:\n{text}") from failed[0][1]
 
         given = inspect.signature(test).parameters
         takes = "take" in given

@@ -57,8 +57,8 @@ def labelled(count: int) -> list[tuple[bytes, str]]:
     if not CIFAR.exists():
         tints = chance.integers(60, 200, (10, 3))
         what = chance.integers(0, 10, count)
-        made = np.clip(tints[what][:, None, None] + chance.normal(0, 60, (count, 32, 32, 3)), 0, 255).astype(np.uint8)
-        return [(jpeg(table), f"class{each}") for table, each in zip(made, what, strict=True)]
+        images = np.clip(tints[what][:, None, None] + chance.normal(0, 60, (count, 32, 32, 3)), 0, 255).astype(np.uint8)
+        return [(jpeg(table), f"class{each}") for table, each in zip(images, what, strict=True)]
     with tarfile.open(CIFAR) as archive:
         names = sorted(name for name in archive.getnames() if name.endswith(".jpg"))
         chosen = chance.choice(names, count, replace=False)

@@ -35,9 +35,9 @@ class File:
     def add(self, name: str, *fields: tuple[Any, ...], within: Any = None) -> Any:
         """A message of (name, number, type, flags...): flags "optional", "repeated", "oneof:NAME"; a type in full
         begins with "." (a message) or "=" (an enum)."""
-        made = (within.nested_type if within is not None else self.proto.message_type).add(name=name)
+        descriptor = (within.nested_type if within is not None else self.proto.message_type).add(name=name)
         for field, number, kind, *flags in fields:
-            each = made.field.add(name=field, number=number, label=_TYPES.LABEL_OPTIONAL)
+            each = descriptor.field.add(name=field, number=number, label=_TYPES.LABEL_OPTIONAL)
             if kind[0] in ".=":
                 each.type = _TYPES.TYPE_MESSAGE if kind[0] == "." else _TYPES.TYPE_ENUM
                 each.type_name = kind if kind[0] == "." else self._prefix + kind[1:]
@@ -47,22 +47,22 @@ class File:
                 if flag == "repeated":
                     each.label = _TYPES.LABEL_REPEATED
                 elif flag.startswith("oneof:"):
-                    names = [oneof.name for oneof in made.oneof_decl]
+                    names = [oneof.name for oneof in descriptor.oneof_decl]
                     if flag[6:] not in names:
-                        made.oneof_decl.add(name=flag[6:])
+                        descriptor.oneof_decl.add(name=flag[6:])
                         names.append(flag[6:])
                     each.oneof_index = names.index(flag[6:])
-        for each, (_, _, _, *flags) in zip(made.field, fields, strict=True):
+        for each, (_, _, _, *flags) in zip(descriptor.field, fields, strict=True):
             if "optional" in flags and self.proto.syntax == "proto3":  # a oneof of its own, behind the others
                 each.proto3_optional = True
-                made.oneof_decl.add(name=f"_{each.name}")
-                each.oneof_index = len(made.oneof_decl) - 1
-        return made
+                descriptor.oneof_decl.add(name=f"_{each.name}")
+                each.oneof_index = len(descriptor.oneof_decl) - 1
+        return descriptor
 
     def enum(self, name: str, **values: int) -> None:
-        made = self.proto.enum_type.add(name=name)
+        descriptor = self.proto.enum_type.add(name=name)
         for value, number in values.items():
-            made.value.add(name=value, number=number)
+            descriptor.value.add(name=value, number=number)
 
     def importing(self) -> File:
         self.proto.dependency.extend(known.DESCRIPTOR.name for known in _KNOWN)

@@ -17,7 +17,7 @@ from streamtrain.topics.topic import Message, job_topics, sha256
 
 
 def example_manifest(version: int = 7, **changes: object) -> Manifest:
-    made = Manifest(
+    manifest = Manifest(
         job="flights",
         version=version,
         lineage="0123456789abcdef" * 2,
@@ -42,7 +42,7 @@ def example_manifest(version: int = 7, **changes: object) -> Manifest:
         gaps=({"partition": 0, "from": [10, 0], "to": [20, 0], "reason": "retention"},),
         restored=Restored(version - 1, sha256(b"positions")) if version > 1 else None,
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(manifest, **changes)  # type: ignore[arg-type]
 
 
 class Publisher:
@@ -97,10 +97,10 @@ class Publisher:
 
     def put(self, version: int, model: bytes, trainer: bytes = b"", **changes: Any) -> Publication:
         """Publishes one good snapshot."""
-        made = self.make(version, model, trainer, **changes)
-        offset = self.write(made.messages)
-        self.kept = kept_after(made.manifest, made.digest, offset)
-        return made
+        publication = self.make(version, model, trainer, **changes)
+        offset = self.write(publication.messages)
+        self.kept = kept_after(publication.manifest, publication.digest, offset)
+        return publication
 
     def put_damaged(self, version: int, model: bytes, damage: Callable[[list[Message]], list[Message]]) -> None:
         """Publishes a snapshot whose messages `damage` has changed."""

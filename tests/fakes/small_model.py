@@ -59,7 +59,7 @@ class SmallModel:
 
     def put(self, publisher: Any, version: int, **changes: Any) -> Publication:
         """Publishes a snapshot whose parameters are those of seed `version`."""
-        made: Publication = publisher.put(
+        publication: Publication = publisher.put(
             version, self.payload(version), model_spec=self.spec, schema=self.schema.to_dict(), **changes
         )
-        return made
+        return publication

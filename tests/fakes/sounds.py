@@ -41,7 +41,7 @@ def chunk(name: bytes, content: bytes) -> bytes:
     return name + struct.pack("<I", len(content)) + content + b"\0" * (len(content) % 2)
 
 
-def made_wav(*chunks: bytes) -> bytes:
+def build_wav(*chunks: bytes) -> bytes:
     body = b"WAVE" + b"".join(chunks)
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
@@ -64,5 +64,5 @@ def labelled(count: int, samples: int = 2000) -> list[tuple[bytes, str]]:
     chance = np.random.default_rng(5)
     names = chance.choice(sorted(PITCHES), count)
     waves = [tone(samples, PITCHES[name], 0.3, seed) for seed, name in enumerate(names)]
-    made = [(flac if at % 2 else wav)(wave) for at, wave in enumerate(waves)]
-    return list(zip(made, map(str, names), strict=True))
+    clips = [(flac if at % 2 else wav)(wave) for at, wave in enumerate(waves)]
+    return list(zip(clips, map(str, names), strict=True))

@@ -39,10 +39,10 @@ def unpacked() -> Path:
         sources = {"central": MAVEN_CENTRAL_URL, **settings.repositories}
         context = MavenContext(repo_cache=Path(scratch), local_repos=[], remote_repos=sources, timeout=300)
         archive = context.project(GROUP, ARTIFACT).at_version(VERSION).artifact("all", "tar.gz").resolve()
-        made = Path(scratch) / "made"
+        target = Path(scratch) / "made"
         with tarfile.open(archive) as files:
-            files.extractall(made, filter="data")
-        (jar,) = made.rglob("quarkus-run.jar")
+            files.extractall(target, filter="data")
+        (jar,) = target.rglob("quarkus-run.jar")
         try:
             os.replace(jar.parent, folder)
         except OSError:  # another has been faster

@@ -31,9 +31,9 @@ def set_config(bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
     changed = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     client.incremental_alter_configs([changed])[changed].result(60)
 
-    def shown() -> bool:
+    def is_applied() -> bool:
         described = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
         (found,) = [each.result(60) for each in described.values()]
         return all(found[name].value == value for name, value in settings.items())
 
-    wait_for(shown)
+    wait_for(is_applied)

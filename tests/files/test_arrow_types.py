@@ -56,7 +56,7 @@ def read(path: str, column: dict[str, Any], keyed: bool = False) -> list[Any]:
     job = Job.from_tables({"columns": columns, "model": {"loss": "binary_cross_entropy"}})
     plan = job.plan()
     records = [
-        made for block in read_blocks([path], ColumnSelection(job.schema), Size(4)) for made in plan.records(block)
+        record for block in read_blocks([path], ColumnSelection(job.schema), Size(4)) for record in plan.records(block)
     ]
     if column is AT:  # which stands beside the model's rows
         cells = [json.loads(record)["t"] for record in records]

@@ -45,7 +45,7 @@ RUNS = [
 
 
 def tables(label: str, network: str, optimizer: str, workers: int) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    document: dict[str, Any] = {
         "columns": {
             "a": {"kind": "number", "standardize": True},
             "b": {"kind": "number"},
@@ -58,8 +58,8 @@ def tables(label: str, network: str, optimizer: str, workers: int) -> dict[str, 
         "train": {"batch_rows": 32, "averaging_frequency": 2, "workers": workers, "seed": 7},
     }
     for section, settings in CHANGED.get(optimizer, {}).items():
-        made[section] |= settings
-    return made
+        document[section] |= settings
+    return document
 
 
 def records(label: str) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ BAR = 1e-6  # of the objective, relative
 WORDS = ["red", "green", "blue", "old", "new", "large", "small"]
 
 
-def made(rows: int, classes: int = 4, seed: int = 5) -> tuple[dict[str, Any], dict[str, Any]]:
+def build_job(rows: int, classes: int = 4, seed: int = 5) -> tuple[dict[str, Any], dict[str, Any]]:
     """A job of numbers and texts, its rows, whose classes depend on both, and some weights."""
     rng = np.random.default_rng(seed)
     x = rng.normal(3, 2, (rows, 5))
@@ -72,7 +72,7 @@ def least(job: streamtrain.Job, rows: Any, fitted: Any, l2: float) -> float:
 
 @pytest.mark.parametrize("optimizer", MINIMIZERS)
 def test_maximum_entropy_reaches_scikit_learns_objective(optimizer: str) -> None:
-    job, rows = made(6000)
+    job, rows = build_job(6000)
     fitted = fit_window(job, rows, optimizer=optimizer)
     assert fitted.value == pytest.approx(least(streamtrain.Job.from_tables(job), rows, fitted, 1e-3), rel=BAR)
     assert fitted.converged and fitted.reason in ("gradient_tolerance", "value_tolerance")
@@ -154,7 +154,7 @@ def test_why_it_ends(name: str) -> None:
 
 
 def test_the_same_bits_in_every_run_and_on_every_instruction_set() -> None:
-    job, rows = made(3000)
+    job, rows = build_job(3000)
     job = {**job, "model": {**job["model"], "layers": [{"dense": 8, "activation": "tanh"}]}}
     before, found = _native.select_isa("auto"), []
     try:
@@ -181,7 +181,7 @@ def test_statistics_are_those_of_a_first_round_of_all_rows() -> None:
 
 
 def test_it_is_a_fit(tmp_path: Path) -> None:
-    job, rows = made(2000)
+    job, rows = build_job(2000)
     fitted = fit_window(job, rows)
     row = {name: values[7] for name, values in rows.items() if name not in ("y", "w")}
     answer = fitted.predict(row)
@@ -204,7 +204,7 @@ def test_it_is_a_fit(tmp_path: Path) -> None:
 
 
 def test_a_callback_ends_it() -> None:
-    job, rows = made(500)
+    job, rows = build_job(500)
     seen = []
 
     def watch(step: WindowStep) -> str | None:
@@ -219,7 +219,7 @@ def test_a_callback_ends_it() -> None:
 
 def test_rows_are_read_once_from_wherever_they_are(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
-    job, rows = made(700)
+    job, rows = build_job(700)
     frame = pandas.DataFrame(rows)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     values = {
@@ -235,7 +235,7 @@ def test_mistakes_are_found_before_rows_are_read() -> None:
         raise AssertionError
         yield
 
-    job, rows = made(50)
+    job, rows = build_job(50)
     large = {**job["columns"], "said": {"kind": "text", "buckets": 1 << 23, "missing": ""}}
     for given, settings, message in (
         (job, {"rows": never(), "pears": 3}, "lbfgs: pears: unknown setting of lbfgs"),

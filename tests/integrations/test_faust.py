@@ -88,11 +88,11 @@ class Application:
 @pytest.fixture
 def application(kafka: Any, tmp_path: Path) -> Iterator[Application]:
     pytest.importorskip("faust", reason="not installed (extra faust)")
-    made = Application(kafka.bootstrap, kafka.fresh_name("flights"), tmp_path)
-    yield made
-    if made.worker.poll() is None:
-        made.worker.kill()
-        made.worker.wait()
+    app = Application(kafka.bootstrap, kafka.fresh_name("flights"), tmp_path)
+    yield app
+    if app.worker.poll() is None:
+        app.worker.kill()
+        app.worker.wait()
 
 
 def test_departures_are_scored_and_arrivals_become_training_records(kafka: Any, application: Application) -> None:

@@ -40,7 +40,7 @@ COLUMNS: dict[str, Any] = {
     "tags": {"kind": "category", "list": True, "buckets": 64}, "photo": {"kind": "image", "size": [2, 3]},
     "from": {"kind": "category", "buckets": 8, "from": "headers.tenant", "missing": ""}, "y": {"role": "label"},
 }  # fmt: skip
-MADE = {"double": {"scale": "x", "by": 2.0}}
+TRANSFORMS = {"double": {"scale": "x", "by": 2.0}}
 SHIM = """#!{python}
 import os, sys
 given = [each for each in sys.argv[1:] if each != "--add-modules=jdk.incubator.vector"]
@@ -60,14 +60,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("JAVA_HOME", str(home)), ("PYSPARK_PYTHON", sys.executable), ("PYTHONPATH", path)):
             patch.setenv(name, value)
-        made = (
+        session = (
             SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2").config("spark.driver.host", "127.0.0.1")
             .config("spark.sql.warehouse.dir", str(home)).getOrCreate()
         )  # fmt: skip
-        made.dataSource.register(StreamtrainSource)
-        yield made
-        made.stop()
+        session.dataSource.register(StreamtrainSource)
+        yield session
+        session.stop()
 
 
 def job_file(
@@ -135,7 +135,7 @@ def same(found: Any, expected: Rows) -> bool:
 
 
 def test_rows_read_are_those_of_a_direct_read(kafka: Any, tmp_path: Path, spark: SparkSession) -> None:
-    path = job_file(kafka, tmp_path, COLUMNS, MADE)
+    path = job_file(kafka, tmp_path, COLUMNS, TRANSFORMS)
     produced(path, rows(COUNT))
     reader = spark.read.format("streamtrain").option("job", str(path)).option("offsets_per_task", "5")
     frame = reader.load()
@@ -170,7 +170,7 @@ def forget(checkpoint: Path) -> None:
 
 
 def test_a_stream_is_written_once_however_often_it_starts(kafka: Any, tmp_path: Path, spark: SparkSession) -> None:
-    source = job_file(kafka, tmp_path, COLUMNS, MADE)
+    source = job_file(kafka, tmp_path, COLUMNS, TRANSFORMS)
     to = job_file(kafka, tmp_path, {"x": {}, "y": {"role": "label"}}, {}, partitions=1)
     checkpoint, given = tmp_path / "checkpoint", rows(COUNT)
     for part in (given[:100], given[100:], []):

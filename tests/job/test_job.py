@@ -447,14 +447,16 @@ def job(registry: str = "", **given: Any) -> Job:
 
 
 def test_properties_are_flattened_and_kept_apart() -> None:
-    made = job('[registry]\nurl = "http://me:secret@registry:8081/v7"\nbasic.auth.user.info = "a:hidden"\ntimeout = 5')
-    assert made.registry.properties == {
+    config = job(
+        '[registry]\nurl = "http://me:secret@registry:8081/v7"\nbasic.auth.user.info = "a:hidden"\ntimeout = 5'
+    )
+    assert config.registry.properties == {
         "url": "http://me:secret@registry:8081/v7", "basic.auth.user.info": "a:hidden", "timeout": 5,
     }  # fmt: skip
-    text = json.dumps(made.effective()) + repr(made) + str(made.registry)
+    text = json.dumps(config.effective()) + repr(config) + str(config.registry)
     assert "secret" not in text and "hidden" not in text
-    assert made.registry.address == "http://registry:8081/v7"
-    assert "registry" not in made.effective() and not Job.from_effective(made.effective()).registry
+    assert config.registry.address == "http://registry:8081/v7"
+    assert "registry" not in config.effective() and not Job.from_effective(config.effective()).registry
     assert any(each.path == "registry.<property>" for each in settings_table())
 
 
@@ -545,12 +547,12 @@ def format_job(text: str, records: str) -> Job:
 
 @pytest.mark.usefixtures("lines")
 def test_a_format_takes_the_settings_its_file_declares(job_text: str) -> None:
-    made = format_job(job_text, 'format = "lines"\nseparator = "tab"')
-    assert made.records.named == {"name": "lines", "separator": "tab", "skip_lines": 0}
-    assert Job.from_effective(made.effective()).records.named == made.records.named
-    assert _format(made.effective()) == made.records.named  # verify: what a manifest tells of the terms
-    assert formats.parse(made.records.named, b"1\t2\n3\t4").rows == [["1", "2"], ["3", "4"]]
-    assert formats.encode_rows(made.records.named, made.schema, [{"a": 1, "b": 2}]) == b"1\t2"
+    config = format_job(job_text, 'format = "lines"\nseparator = "tab"')
+    assert config.records.named == {"name": "lines", "separator": "tab", "skip_lines": 0}
+    assert Job.from_effective(config.effective()).records.named == config.records.named
+    assert _format(config.effective()) == config.records.named  # verify: what a manifest tells of the terms
+    assert formats.parse(config.records.named, b"1\t2\n3\t4").rows == [["1", "2"], ["3", "4"]]
+    assert formats.encode_rows(config.records.named, config.schema, [{"a": 1, "b": 2}]) == b"1\t2"
     rows = {each.path: each for each in settings_table()}
     assert rows["records.separator"].when == 'records.format="lines"' and rows["records.skip_lines"].default == "0"
 

@@ -202,7 +202,7 @@ def test_a_client_that_is_silent_is_made_anew(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         with pytest.raises(KafkaUnreachable):
             lag.ask()
-    assert lag._clients.made == 2
+    assert lag._clients.client_count == 2
 
 
 WAIT, MISSING, RENEW, REFUSE, DENIED = KafkaResponse
@@ -328,10 +328,10 @@ def test_several_clients_share_the_memory_for_messages() -> None:
 
 def test_who_makes_a_client_by_confluent_kafka_asks_the_table_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for what its library has of its own."""
-    made: list[dict[str, object]] = []
+    calls: list[dict[str, object]] = []
 
     def opened(settings: dict[str, object], logger: object) -> object:
-        made.append(settings)
+        calls.append(settings)
         raise AssertionError
 
     monkeypatch.setattr("streamtrain.kafka.admin.AdminClient", opened)
@@ -339,4 +339,4 @@ def test_who_makes_a_client_by_confluent_kafka_asks_the_table_too(monkeypatch: p
         Admin("b:1", {"client.id": "mine"}).names()
     ours = client_settings(Purpose.ADMIN, {"client.id": "mine"}, {"bootstrap.servers": "b:1"})
     assert ours["reconnect.backoff.max.ms"] == "1000" and len(ours) == 3
-    assert ours.items() <= made[0].items()
+    assert ours.items() <= calls[0].items()

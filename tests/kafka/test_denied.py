@@ -90,9 +90,9 @@ CLIENTS = [ask_admin, ask_snapshots, ask_control, ask_natively]
 
 @pytest.fixture(scope="module")
 def job(guarded: GuardedKafka, tmp_path_factory: pytest.TempPathFactory) -> LiveJob:
-    made = LiveJob(guarded, tmp_path_factory.mktemp("job"))
-    made.produce(300)
-    return made
+    live_job = LiveJob(guarded, tmp_path_factory.mktemp("job"))
+    live_job.produce(300)
+    return live_job
 
 
 def test_who_is_not_let_in_reads_why(guarded: GuardedKafka, job: LiveJob) -> None:

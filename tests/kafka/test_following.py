@@ -58,8 +58,8 @@ def bench(kafka: Any, job: str) -> Bench:
 
 def put_malformed(publisher: Publisher, version: int, **changes: Any) -> None:
     """A snapshot with right digests and no model of a job."""
-    made = publisher.make(version, MODEL.payload(1), **{**WHOLE, "untrained": False, **changes})
-    publisher.write(made.messages)
+    publication = publisher.make(version, MODEL.payload(1), **{**WHOLE, "untrained": False, **changes})
+    publisher.write(publication.messages)
 
 
 def put_another_models(publisher: Publisher, version: int) -> None:
@@ -353,7 +353,7 @@ def altered(given: Any) -> Iterator[Any]:
 
 
 def test_whatever_a_manifest_holds_it_makes_a_scorer_or_a_snapshot_error() -> None:
-    payload, refused, made = MODEL.payload(3), 0, 0
+    payload, refused, scorer_count = MODEL.payload(3), 0, 0
     for case in (
         {**WHOLE, name: value} for name in WHOLE for value in altered(WHOLE[name]) if isinstance(value, Mapping)
     ):
@@ -361,10 +361,10 @@ def test_whatever_a_manifest_holds_it_makes_a_scorer_or_a_snapshot_error() -> No
         try:
             served = Served.of(manifest, b"d" * 32, payload)
             served.request_scorer("json", rows=256).score("asked", [b"[1,2,3,4]"])
-            made += 1
+            scorer_count += 1
         except SnapshotError:
             refused += 1
-    assert refused > 500 and made > 10
+    assert refused > 500 and scorer_count > 10
 
 
 def test_columns_and_model_that_disagree_are_refused() -> None:

@@ -65,10 +65,10 @@ def test_no_topic_and_an_empty_topic_hold_no_snapshot(kafka: Any, topic: Snapsho
 
 def test_the_newest_is_found_whole(publisher: Publisher, topic: SnapshotTopic) -> None:
     for version in range(1, 6):
-        made = publisher.put(version, MODEL + bytes([version]), TRAINER)
+        publication = publisher.put(version, MODEL + bytes([version]), TRAINER)
     stored = newest(topic)
-    assert encode(stored.manifest) == encode(made.manifest)
-    assert (stored.digest, stored.offset) == (made.digest, publisher.offset)
+    assert encode(stored.manifest) == encode(publication.manifest)
+    assert (stored.digest, stored.offset) == (publication.digest, publisher.offset)
     assert (stored.model, stored.trainer) == (MODEL + b"\x05", TRAINER)
     assert stored.kept() == publisher.kept
     model_only = topic.newest(trainer=False)
@@ -121,10 +121,10 @@ def test_a_zombies_aborted_chunks_between_ours_do_no_harm(
 ) -> None:
     zombie = Publisher(kafka.bootstrap, kafka.fresh_name("zombie"))
     zombie.topic = publisher.topic
-    made = publisher.make(1, MODEL).messages
-    publisher.begin(made[:1])
-    zombie.write([Message(made[1].key, b"x" * 1000)] * 40, commit=False)
-    for message in made[1:]:
+    messages = publisher.make(1, MODEL).messages
+    publisher.begin(messages[:1])
+    zombie.write([Message(messages[1].key, b"x" * 1000)] * 40, commit=False)
+    for message in messages[1:]:
         publisher._producer.produce(publisher.topic, bytes(message.value or b""), message.key)
     publisher.commit()
     assert newest(topic).model == MODEL

@@ -422,14 +422,14 @@ class Forgetful(Lease):
     forgotten: str = ""
 
     def forget(self, what: str) -> None:
-        self.shown = {"holder": super().holder(), "newest": super().newest()}
+        self.past = {"holder": super().holder(), "newest": super().newest()}
         self.forgotten = what
 
     def holder(self) -> RunEntry | None:
-        return self.shown["holder"] if self.forgotten == "holder" else super().holder()
+        return self.past["holder"] if self.forgotten == "holder" else super().holder()
 
     def newest(self) -> Located | None:
-        return self.shown["newest"] if self.forgotten == "newest" else super().newest()
+        return self.past["newest"] if self.forgotten == "newest" else super().newest()
 
 
 @pytest.mark.parametrize("forgotten", ["holder", "newest", ""])
@@ -453,8 +453,8 @@ def test_a_run_leaves_whose_past_kafka_has_forgotten(kafka: Any, forgotten: str)
         topics.forget(forgotten)
         transactions.publish(snapshot(job, 2))
     make = transactions._transaction
-    made = iter([no_answer])
-    transactions._transaction = lambda batch: next(made, make)(batch)  # type: ignore[method-assign]
+    attempts = iter([no_answer])
+    transactions._transaction = lambda batch: next(attempts, make)(batch)  # type: ignore[method-assign]
     with pytest.raises(KafkaBroken, match="forgotten") if forgotten else nullcontext():
         assert transactions.publish(snapshot(job, 3)) > 0
 
@@ -464,8 +464,10 @@ def no_answer(*_: object) -> int:
 
 
 def snapshot(job: str, version: int) -> Batch:
-    made = publish(example_manifest(version, job=job, kept=()), b"model", b"", 3, 24)
-    return Batch([(f"{job}.snapshots", message) for message in made.messages], f"snapshot {version}", made.digest)
+    publication = publish(example_manifest(version, job=job, kept=()), b"model", b"", 3, 24)
+    return Batch(
+        [(f"{job}.snapshots", message) for message in publication.messages], f"snapshot {version}", publication.digest
+    )
 
 
 def ends(admin: Admin, topic: str, partitions: int = 1) -> bool:
@@ -620,8 +622,8 @@ def test_a_version_no_trainer_counted_to_is_refused_and_taken_back(kafka: Any, j
     publisher = Publisher(kafka.bootstrap, job)
     good = publisher.put(1, b"model")
     for forged in ({"version": 2**63 - 1}, {"run": Run(2**63 - 1, "ab" * 16)}):
-        made = example_manifest(**{"version": 2, "job": job, "shelf": "s/0002", "kept": publisher.kept, **forged})
-        publisher.write([Message(b"s/0002/m", encode(made))])
+        manifest = example_manifest(**{"version": 2, "job": job, "shelf": "s/0002", "kept": publisher.kept, **forged})
+        publisher.write([Message(b"s/0002/m", encode(manifest))])
         with pytest.raises(SnapshotError, match="another program wrote it") as error:
             topics.snapshots.newest_manifest()
         (program,) = re.findall('python -c "(.*)"', str(error.value))

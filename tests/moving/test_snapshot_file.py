@@ -24,9 +24,9 @@ ORIGIN = Origin("4L6g3nShT-eMCtK--X86sw", "flights.snapshots", 41, 1_750_000_000
 
 def written(path: Path, model: bytes = MODEL, trainer: bytes = TRAINER) -> bytes:
     """Writes a snapshot file and returns its bytes."""
-    made = publish(example_manifest(), model, trainer, keep=4)
-    value = bytes(made.messages[-1].value or b"")
-    path.write_bytes(head(ORIGIN, made.manifest, value) + model + trainer)
+    publication = publish(example_manifest(), model, trainer, keep=4)
+    value = bytes(publication.messages[-1].value or b"")
+    path.write_bytes(head(ORIGIN, publication.manifest, value) + model + trainer)
     return path.read_bytes()
 
 

@@ -67,9 +67,11 @@ def test_a_copy_is_an_entry(tmp_path: Path) -> None:
     for folder, registry in registries().items():
         for name in registry.names() if isinstance(registry, Registry) else ():
             before = registry.names()
-            with copied(registry, name, tmp_path) as made:
-                found = registry.names() == sorted([*before, made]) and registry.help(made) == registry.help(name)
-                if not (found and hasattr(registry.get(made), registry.word)):
+            with copied(registry, name, tmp_path) as copy_name:
+                found = registry.names() == sorted([*before, copy_name]) and registry.help(copy_name) == registry.help(
+                    name
+                )
+                if not (found and hasattr(registry.get(copy_name), registry.word)):
                     wrong.append(f"{folder}: {name}")
     assert wrong == []
 
@@ -81,8 +83,8 @@ X = np.random.default_rng(1).normal(size=200)
 def test_a_copied_optimizer_trains_to_the_same_figures(name: str, tmp_path: Path) -> None:
     records = [json.dumps({"x": at, "c": str(at)[:3], "y": int(at > 0)}).encode() for at in X.tolist()]
     columns = 'c = { kind = "category", buckets = 8, embed = 2 }\ny = { role = "label" }'
-    with copied(optimizers.REGISTRY, name, tmp_path) as made:
-        texts = [JOB.format(columns=columns, loss="binary_cross_entropy", optimizer=each) for each in (name, made)]
+    with copied(optimizers.REGISTRY, name, tmp_path) as copy_name:
+        texts = [JOB.format(columns=columns, loss="binary_cross_entropy", optimizer=each) for each in (name, copy_name)]
         assert len({str(trained(Job.parse(text), records)) for text in texts}) == 1
 
 
@@ -94,9 +96,9 @@ def test_a_copied_loss_has_the_label_dead_letters_and_figures_of_the_original(na
     rows = zip(X.tolist(), np.asarray(labels[kind], float).tolist(), strict=True)
     records = [json.dumps({"x": a, "y": b}).encode() for a, b in rows]
     columns = f'y = {{ role = "label"{LABELS[kind]} }}'
-    with copied(losses.REGISTRY, name, tmp_path) as made:
-        assert losses.label_kind(made) == kind
-        texts = [JOB.format(columns=columns, loss=loss, optimizer="adam") for loss in (name, made)]
+    with copied(losses.REGISTRY, name, tmp_path) as copy_name:
+        assert losses.label_kind(copy_name) == kind
+        texts = [JOB.format(columns=columns, loss=loss, optimizer="adam") for loss in (name, copy_name)]
         original, copy = map(Job.parse, texts)
         assert copy.schema.block_specs() == original.schema.block_specs() and copy.state_bytes == original.state_bytes
         _, tally = decode_rows("json", copy.schema, json.dumps({"x": 1, "y": WRONG[kind]}).encode())
@@ -105,16 +107,16 @@ def test_a_copied_loss_has_the_label_dead_letters_and_figures_of_the_original(na
 
 
 def test_a_copied_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = []
+    outputs = []
     with copied(registries()["commands"], "list", tmp_path):
         commands.cache_clear()
         for arguments in (["--help"], ["my-list", "optimizers"], ["list", "optimizers"]):
             with pytest.raises(SystemExit) as ended:
                 main(arguments)
             assert ended.value.code == 0
-            shown.append(capsys.readouterr().out)
+            outputs.append(capsys.readouterr().out)
     commands.cache_clear()
-    assert "my-list" in shown[0] and shown[1] == shown[2]
+    assert "my-list" in outputs[0] and outputs[1] == outputs[2]
 
 
 ADDED = {"vertices": "scale", "optimizers": "adam", "losses": "huber"}

@@ -324,11 +324,11 @@ def publish_without_a_chunk(job: LiveJob) -> int:
     """The newest snapshot once more, as the next version, without its first chunk; returns that version."""
     newest = job.newest()
     manifest = replace(newest.manifest, version=newest.manifest.version + 1, kept=newest.kept())
-    made = publish(manifest, newest.model, newest.trainer or b"", keep=8)
+    publication = publish(manifest, newest.model, newest.trainer or b"", keep=8)
     producer = Producer({"bootstrap.servers": job.bootstrap})
-    entry = control.newest_message(Newest(manifest.version, made.digest, manifest.lineage))
+    entry = control.newest_message(Newest(manifest.version, publication.digest, manifest.lineage))
     producer.produce(f"{job.name}.control", key=entry.key, value=bytes(entry.value or b""))
-    for message in made.messages:
+    for message in publication.messages:
         if not (message.key or b"").endswith(b"/c/0000"):
             value = None if message.value is None else bytes(message.value)
             producer.produce(f"{job.name}.snapshots", key=message.key, value=value)

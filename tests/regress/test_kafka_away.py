@@ -150,9 +150,9 @@ def test_processes_wait_for_a_stalled_broker_and_a_drain_without_it_ends(own: Li
 def test_a_start_without_a_leader_of_the_snapshots_waits(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
     """It goes on where the job was: nothing is empty."""
     broker = private_kafka(nodes=3, data=tmp_path / "kafka")
-    made = NewTopic("job.snapshots", 1, replica_assignment=[[3]], config={**TOPIC.config, "min.insync.replicas": "1"})
+    topic = NewTopic("job.snapshots", 1, replica_assignment=[[3]], config={**TOPIC.config, "min.insync.replicas": "1"})
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    client.create_topics([made])["job.snapshots"].result(30)
+    client.create_topics([topic])["job.snapshots"].result(30)
     job = LiveJob(named(broker), tmp_path)
     job.produce(3000)
     job.train("--until-end")

@@ -107,10 +107,10 @@ def test_its_examples_train_and_come_back_from_a_snapshot() -> None:
     floats = sum(block.count for block in funnel.blocks if block.group == "parameters")
     assert floats == 8 * 4 + 4 + 4 * 2 + 2 + 2 * 1 + 1 + 1 + 1
     for example in tried:
-        made = job(show_value(example))
-        assert 0 < abs(trained(made, records)["log_loss"] - np.log(2)) < 0.1
-        model = Model({**made.model_spec(), "layers": json.loads(json.dumps([example]))})
-        assert made.state_bytes == model.state_bytes
+        layer_job = job(show_value(example))
+        assert 0 < abs(trained(layer_job, records)["log_loss"] - np.log(2)) < 0.1
+        model = Model({**layer_job.model_spec(), "layers": json.loads(json.dumps([example]))})
+        assert layer_job.state_bytes == model.state_bytes
         state = model.initial_state(3)
         again, payload = np.zeros_like(state), snapshot.model_payload(model, state)
         snapshot.load(model, again, payload)
@@ -118,8 +118,8 @@ def test_its_examples_train_and_come_back_from_a_snapshot() -> None:
 
 
 def test_it_is_listed_with_its_settings() -> None:
-    shown = settings_of(layers.REGISTRY, "funnel")["settings"]
-    assert shown["narrowing"] == {
+    settings = settings_of(layers.REGISTRY, "funnel")["settings"]
+    assert settings["narrowing"] == {
         "takes": "a number above 0 to 1", "default": 0.5, "help": "width of a layer, by that before",
     }  # fmt: skip
     settings_table.cache_clear()

@@ -52,7 +52,7 @@ def predicted(answer: Answer) -> list[Any]:
 def test_answers_have_the_requests_key_headers_and_the_snapshots_names(
     bench: Bench, model: ServedModel, delivery: str
 ) -> None:
-    made = model.put()
+    publication = model.put()
     bench.ask({"a": 1.5, "b": -2}, "one", [("trace", b"7"), ("trace", b""), ("streamtrain-version", b"99")])
     bench.ask([{"a": 1, "b": 2}, [3, 4]], "many", partition=1)
     bench.ask([{"a": 1, "b": 2}], "one of many")
@@ -62,7 +62,7 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(
     answers = bench.answers()
     one = answers["one"]
     assert one.prediction == {"prediction": pytest.approx(model.probability(1, [1.5, -2]), rel=1e-6)}
-    assert (one.version, one.digest, one.error) == (1, made.digest.hex(), None)
+    assert (one.version, one.digest, one.error) == (1, publication.digest.hex(), None)
     assert {key: (answer.partition, answer.offset) for key, answer in answers.items()} == {
         "one": (0, 0), "many": (1, 0), "one of many": (0, 1), "columns": (2, 0), "none": (0, 2),
     }  # fmt: skip
@@ -483,12 +483,12 @@ Scorers = dict[str, _native.RequestScorer]
 def scorers(bench: Bench, model: ServedModel, format: Any = "json") -> Scorers:
     """Makes scorers of three snapshots, the third of another model; two may have pages in common."""
     wider = ServedModel(bench.bootstrap, f"{bench.job}.wider", layers=[{"dense": 4, "activation": "relu"}])
-    made, before = {}, None
+    by_name, before = {}, None
     for name, of in zip(NAMES, (model, model, wider), strict=True):
         published = of.put()
         before = Served.of(published.manifest, published.digest, of.model.payload(of.version), before)
-        made[name] = before.request_scorer(format, 256)
-    return made
+        by_name[name] = before.request_scorer(format, 256)
+    return by_name
 
 
 def answered_by(by_name: Scorers, name: str, row: list[float] = ROW) -> Any:
@@ -500,14 +500,14 @@ def answered_by(by_name: Scorers, name: str, row: list[float] = ROW) -> Any:
 def native(bench: Bench, delivery: str, until_end: bool = True) -> Iterator[_native.Predictor]:
     library.load()
     config = bench.config(delivery)
-    made = _native.Predictor(
+    native_predictor = _native.Predictor(
         list(predictor.consumer_settings(config).items()), list(predictor.producer_settings(config).items()),
         bench.requests, bench.predictions, exactly_once=delivery == "exactly_once", until_end=until_end,
     )  # fmt: skip
     try:
-        yield made
+        yield native_predictor
     finally:
-        made.close(30_000)
+        native_predictor.close(30_000)
 
 
 def to_its_end(running: _native.Predictor) -> None:

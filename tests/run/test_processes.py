@@ -207,8 +207,8 @@ def test_an_import_counts_early_stopping_anew() -> None:
     """The best so far lies elsewhere."""
     found = replace(decode(GOLDEN.read_bytes()), metrics={"total": {"rows": 7}, "early_stopping": {"best_version": 3}})
     of = Imported("other", found.version, b"0" * 32, found.lineage, "far", "keep")
-    made = imported_lineage(found, of, Positions("topic", ()), ())
-    assert made.metrics == {"total": {"rows": 7}} and made.version == found.version
+    lineage = imported_lineage(found, of, Positions("topic", ()), ())
+    assert lineage.metrics == {"total": {"rows": 7}} and lineage.version == found.version
 
 
 # -- the publisher on Kafka: what a publication is, and when a run ends -----------------------------------------------
@@ -252,8 +252,8 @@ def published(topic_id: str = "topic") -> Any:
     """A publisher, and what it was made of."""
     watch = SimpleNamespace(replaced_by=None, no_more_files=None, unreachable=False, answered_s=0.0)
     parts = SimpleNamespace(origin=Origin(topic_id), transactions=Transactions(), watch=watch)
-    made: Any = KafkaPublisher
-    return made(parts.origin, parts.transactions, watch, NAMES), parts
+    publisher_class: Any = KafkaPublisher
+    return publisher_class(parts.origin, parts.transactions, watch, NAMES), parts
 
 
 @pytest.fixture(scope="module")
@@ -268,20 +268,20 @@ def job() -> GoodJob:
 
 def test_a_publication_is_one_transaction_with_the_manifest_last(job: GoodJob) -> None:
     publisher, parts = published()
-    made = job.assembled
-    assert publisher.publish(made, Letters.none()) == 7
+    assembly = job.assembled
+    assert publisher.publish(assembly, Letters.none()) == 7
     (batch,) = parts.transactions.batches
-    newest = control.Newest(2, made.snapshot.digest, job.lineage.id)
+    newest = control.Newest(2, assembly.snapshot.digest, job.lineage.id)
     assert len(batch.messages) == len(messages := list(batch.messages))
     assert messages == [
-        *(("the rounds", message) for message in rounds.messages(made.log)),
+        *(("the rounds", message) for message in rounds.messages(assembly.log)),
         ("the control", control.newest_message(newest)),
-        *(("the snapshots", message) for message in made.snapshot.messages),
+        *(("the snapshots", message) for message in assembly.snapshot.messages),
     ]
-    assert messages[-1][1].key.endswith(b"/m") and len(rounds.messages(made.log)) == 1
-    assert (batch.digest, batch.name) == (made.snapshot.digest, "snapshot 2")
-    publisher.published(made)
-    assert parts.origin.seen == made.positions != []
+    assert messages[-1][1].key.endswith(b"/m") and len(rounds.messages(assembly.log)) == 1
+    assert (batch.digest, batch.name) == (assembly.snapshot.digest, "snapshot 2")
+    publisher.published(assembly)
+    assert parts.origin.seen == assembly.positions != []
 
 
 def test_nothing_of_another_origin_is_committed(job: GoodJob) -> None:
@@ -496,4 +496,4 @@ def test_a_control_groups_quota_counts(quotas: dict[str, str], most: int | None,
 
 
 def test_cores_are_shown_as_taskset_writes_them() -> None:
-    assert [cores.shown(each) for each in ([], [3], [0, 1, 2], [0, 2, 3, 7])] == ["", "3", "0-2", "0,2-3,7"]
+    assert [cores.format_cores(each) for each in ([], [3], [0, 1, 2], [0, 2, 3, 7])] == ["", "3", "0-2", "0,2-3,7"]

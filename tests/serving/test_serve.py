@@ -77,11 +77,11 @@ def test_snapshots_of_two_jobs_are_waited_for_and_swapped(kafka: Any, tmp_path: 
         assert refused.status_code == 503 and f"{second}.snapshots" in refused.json()["error"]
         assert refused.headers["retry-after"] == "1"
         assert server.get(f"/v2/models/{second}/ready").status_code == 503
-        made = NUMBER.put(other, 2, created_ms=now_ms())
+        publication = NUMBER.put(other, 2, created_ms=now_ms())
         server.wait_ready()
         answer = server.post(f"/predict/{second}", ROW).json()
         assert answer.keys() == ANSWERED
-        assert (answer["version"], answer["digest"]) == (2, made.digest.hex()) and 0 <= answer["age_s"] < 600
+        assert (answer["version"], answer["digest"]) == (2, publication.digest.hex()) and 0 <= answer["age_s"] < 600
         with LiveModel(second, kafka.bootstrap) as model:
             model.wait_ready(120)
             assert answer["prediction"] == model.predict(ROW)["prediction"]
@@ -507,14 +507,14 @@ uvicorn = pytest.importorskip("uvicorn")
 
 def transport_of(stalled: bool) -> Any:
     """Keeps the bytes written, which nobody takes while it is `stalled`, and how it ended."""
-    made, written = Mock(spec=asyncio.Transport, stalled=stalled, ended=""), bytearray()
-    made.write.side_effect = written.extend
-    made.get_write_buffer_size.side_effect = lambda: len(written) if made.stalled else 0
-    made.close.side_effect = lambda: setattr(made, "ended", "closed")
-    made.abort.side_effect = lambda: setattr(made, "ended", "aborted")
-    made.is_closing.side_effect = lambda: bool(made.ended)
-    made.get_extra_info.side_effect = lambda name, default=None: default
-    return made
+    transport, written = Mock(spec=asyncio.Transport, stalled=stalled, ended=""), bytearray()
+    transport.write.side_effect = written.extend
+    transport.get_write_buffer_size.side_effect = lambda: len(written) if transport.stalled else 0
+    transport.close.side_effect = lambda: setattr(transport, "ended", "closed")
+    transport.abort.side_effect = lambda: setattr(transport, "ended", "aborted")
+    transport.is_closing.side_effect = lambda: bool(transport.ended)
+    transport.get_extra_info.side_effect = lambda name, default=None: default
+    return transport
 
 
 @pytest.fixture
@@ -529,39 +529,39 @@ def connection(transport: Any, loop: asyncio.AbstractEventLoop) -> Any:
 
     settings = uvicorn.Config(never, log_config=None)
     settings.load()
-    made = protocol()(settings, uvicorn.server.ServerState(), {}, loop)
-    made.connection_made(transport)
-    return made
+    conn = protocol()(settings, uvicorn.server.ServerState(), {}, loop)
+    conn.connection_made(transport)
+    return conn
 
 
 def test_an_answer_that_nobody_takes_is_let_go(loop: asyncio.AbstractEventLoop) -> None:
     transport = transport_of(stalled=True)
-    made = connection(transport, loop)
-    made.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    conn = connection(transport, loop)
+    conn.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
     transport.write(b"an answer")
-    made.look(1000.0)
-    made.look(1000.0 + STALLED_S)
+    conn.look(1000.0)
+    conn.look(1000.0 + STALLED_S)
     assert transport.ended == ""
     transport.stalled = False
-    made.look(1001.0 + STALLED_S)
+    conn.look(1001.0 + STALLED_S)
     transport.stalled = True
-    made.look(1002.0 + STALLED_S)  # it begins anew
+    conn.look(1002.0 + STALLED_S)  # it begins anew
     assert transport.ended == ""
-    made.look(1003.0 + 2 * STALLED_S)
+    conn.look(1003.0 + 2 * STALLED_S)
     assert transport.ended == "aborted"
 
 
 def test_a_head_has_its_time_and_an_idle_connection_none_of_it(loop: asyncio.AbstractEventLoop) -> None:
     transport = transport_of(stalled=False)
-    made = connection(transport, loop)
-    begun_s = made.waits_since_s
-    made.look(begun_s + HEAD_S)
+    conn = connection(transport, loop)
+    begun_s = conn.waits_since_s
+    conn.look(begun_s + HEAD_S)
     assert transport.ended == ""
-    made.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-    made.look(begun_s + 100 * HEAD_S)  # its answer takes as long as it takes
-    assert transport.ended == "" and made.waits_since_s is None
-    made.data_received(b"GET")
-    made.look(made.waits_since_s + HEAD_S + 1)
+    conn.data_received(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    conn.look(begun_s + 100 * HEAD_S)  # its answer takes as long as it takes
+    assert transport.ended == "" and conn.waits_since_s is None
+    conn.data_received(b"GET")
+    conn.look(conn.waits_since_s + HEAD_S + 1)
     assert transport.ended == "closed"
 
 

@@ -608,7 +608,7 @@ def test_the_rows_of_what_is_forgotten_are_zero_in_every_block_that_is_its(worke
 
 def test_a_tally_can_be_cleared_whoever_dies_while_it_is_written() -> None:
     """Only this finds a count that is smaller than what is left behind it: the next round's bits would depend on it."""
-    layout = made([("score.distinct", "score", "tally", tally.empty().shape, "")])
+    layout = build_layout([("score.distinct", "score", "tally", tally.empty().shape, "")])
     starts = np.zeros((2, layout.state_bytes), np.uint8)
     views(layout, starts[0])["score.distinct"][:] = np.arange(1 + tally.ENTRIES)[:, None] + [[tally.ENTRIES, 0, 0]]
     views(layout, starts[0])["score.distinct"][0] = [tally.ENTRIES, 0, 0]
@@ -640,14 +640,14 @@ def every_rule(reverse: bool = False) -> list[tuple[str, str, str, tuple[int, ..
     return blocks[::-1] if reverse else blocks
 
 
-def made(specs: list[Any]) -> _native.StateLayout:
+def build_layout(specs: list[Any]) -> _native.StateLayout:
     return _native.StateLayout.make([_native.StateBlockSpec(*spec) for spec in specs])
 
 
 @over("reverse", [False, True])
 def test_blocks_lie_one_behind_the_other_the_learned_part_first(reverse: bool) -> None:
     specs = every_rule(reverse)
-    layout = made(specs)
+    layout = build_layout(specs)
     given = {name: (rule, shape, dtype) for name, _, rule, shape, dtype in specs}
     end = 0
     for block in layout.blocks:
@@ -668,12 +668,12 @@ def test_blocks_lie_one_behind_the_other_the_learned_part_first(reverse: bool) -
 
 def learned_rules() -> set[str]:
     """Returns the rules trained in place: a block of one alone leaves no statistics part."""
-    return {rule for rule in RULES if made([("x", "g", rule, (1,))]).statistics_bytes == 0}
+    return {rule for rule in RULES if build_layout([("x", "g", rule, (1,))]).statistics_bytes == 0}
 
 
 @over("workers", [1, 3])
 def test_a_mean_buffer_holds_a_state_and_then_what_each_worker_keeps(workers: int) -> None:
-    layout = made(every_rule())
+    layout = build_layout(every_rule())
     published = layout.published(workers)
     shared = [block for block in published.blocks if "@" not in block.name]
     kept = [block for block in published.blocks if "@" in block.name]
@@ -691,7 +691,7 @@ def test_a_mean_buffer_holds_a_state_and_then_what_each_worker_keeps(workers: in
 
 
 def test_a_lineage_begins_with_the_state_in_every_place() -> None:
-    layout, workers = made(every_rule()), 3
+    layout, workers = build_layout(every_rule()), 3
     state = np.random.default_rng(1).integers(0, 255, layout.state_bytes, np.uint8)
     published = layout.published(workers)
     mean = np.zeros(published.state_bytes, np.uint8)
@@ -706,7 +706,7 @@ def test_a_lineage_begins_with_the_state_in_every_place() -> None:
 
 def test_a_process_that_attaches_finds_the_same_layout() -> None:
     specs = [spec for spec in every_rule() if not spec[2].startswith("moments")]
-    layout = made(specs)
+    layout = build_layout(specs)
     arena = _native.Arena.create(workers=2, averaging_frequency=1, slot_count=4, slot_layout=SLOTS, state_layout=layout)
     there = _native.Arena.attach(os.dup(arena.descriptor))
 
@@ -719,12 +719,12 @@ def test_a_process_that_attaches_finds_the_same_layout() -> None:
 
 def test_what_cannot_be_laid_out_is_refused() -> None:
     with pytest.raises(UserMistake, match=rf"rule: expected one of {', '.join(sorted(RULES))}, got summ"):
-        made([("x", "g", "summ", (1,))])
+        build_layout([("x", "g", "summ", (1,))])
     with pytest.raises(UserMistake, match="state block x: dtype, by the rule sum: expected one of f64, i64, got f32"):
-        made([("x", "g", "sum", (1,), "f32")])
+        build_layout([("x", "g", "sum", (1,), "f32")])
     with pytest.raises(UserMistake, match="state block x: expected a name of its own"):
-        made([("x", "g", rule, (1,)) for rule in itertools.islice(RULES, 2)])
+        build_layout([("x", "g", rule, (1,)) for rule in itertools.islice(RULES, 2)])
     for name, shape, message in (("x", (1,) * 5, "too many axes: x"), ("x" * 96, (1,), "word is too long: xxx")):
-        layout = made([(name, "g", next(iter(RULES)), shape)])
+        layout = build_layout([(name, "g", next(iter(RULES)), shape)])
         with pytest.raises(ValueError, match=message):
             _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=SLOTS, state_layout=layout)

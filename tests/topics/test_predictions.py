@@ -241,8 +241,8 @@ def read(letter: DeadLetter) -> DeadLetter:
 
 def test_golden_headers() -> None:
     message = dead_letters.message(replace(LETTER, until=(81_130, 2)))
-    shown = {"key": "UA", "value": "[1,2]", "headers": [[name, raw.decode()] for name, raw in message.headers]}
-    assert shown == json.loads(GOLDEN.with_name("dead_letter.v1.json").read_text())
+    document = {"key": "UA", "value": "[1,2]", "headers": [[name, raw.decode()] for name, raw in message.headers]}
+    assert document == json.loads(GOLDEN.with_name("dead_letter.v1.json").read_text())
     assert (message.key, message.value) == (b"UA", b"[1,2]")
 
 

@@ -145,8 +145,8 @@ def test_golden_messages(key: str) -> None:
     found = golden_messages.read(key)
     assert found
     for message, expected in found:
-        shown = golden_messages.shown(key, message)
-        assert json.loads(json.dumps(shown)) == shown == expected
+        description = golden_messages.describe(key, message)
+        assert json.loads(json.dumps(description)) == description == expected
 
 
 @pytest.mark.parametrize("key", OURS)
@@ -165,8 +165,8 @@ def test_any_bytes_are_shown_or_get_our_error(key: str, data: st.DataObject) -> 
     name = data.draw(st.none() | st.binary() | st.just(message.key))
     for value in (bytes(changed), bytes(part), data.draw(st.none() | st.binary())):
         given_message = Message(name, value, tuple(headers.items()))
-        shown: dict[str, Any] = golden_messages.shown(key, given_message)
-        assert shown.get("error") or "error" in shown["document"] or shown["line"]
+        description: dict[str, Any] = golden_messages.describe(key, given_message)
+        assert description.get("error") or "error" in description["document"] or description["line"]
         if key == "rounds":
             with suppress(CheckFailed):
                 rounds.join([rounds.decode(value or b"")])
@@ -180,10 +180,10 @@ IMPORTED = Imported("departures", 5, sha256(b"far"), "89abcdef" * 4, "4L6g3nShT-
 
 def test_golden_bytes_of_a_manifest() -> None:
     kept = Kept("a/0000", 2, 5, sha256(b"two"), 3, 1, created_ms=1_749_999_000_000)
-    made = publish(manifest(kept=(kept,), imported=(IMPORTED,)), MODEL, TRAINER, keep=4)
-    value = bytes(made.messages[-1].value or b"")
+    publication = publish(manifest(kept=(kept,), imported=(IMPORTED,)), MODEL, TRAINER, keep=4)
+    value = bytes(publication.messages[-1].value or b"")
     assert value == (FOLDER / "manifest.v5.msgpack").read_bytes()
-    assert made.digest == sha256(value)
+    assert publication.digest == sha256(value)
 
 
 def test_round_trip() -> None:
@@ -198,15 +198,15 @@ def test_round_trip() -> None:
 
 def test_chunks_come_first_then_the_manifest_and_nothing_is_copied() -> None:
     model = memoryview(bytearray(MODEL))
-    made = publish(manifest(), model, TRAINER, keep=4)
-    assert [message.key for message in made.messages] == [
+    publication = publish(manifest(), model, TRAINER, keep=4)
+    assert [message.key for message in publication.messages] == [
         b"s/0003/c/0000", b"s/0003/c/0001", b"s/0003/c/0002", b"s/0003/t/0000", b"s/0003/m",
     ]  # fmt: skip
-    chunks = [message.value for message in made.messages[:-1]]
+    chunks = [message.value for message in publication.messages[:-1]]
     assert all(isinstance(chunk, memoryview) and len(chunk) <= CHUNK_BYTES for chunk in chunks)
     assert chunks[0].obj is model.obj  # type: ignore[union-attr]
     assert b"".join(chunks) == MODEL + TRAINER  # type: ignore[arg-type]
-    digests = [*made.manifest.model.chunks, *made.manifest.trainer.chunks]
+    digests = [*publication.manifest.model.chunks, *publication.manifest.trainer.chunks]
     assert [sha256(chunk or b"") for chunk in chunks] == digests
 
 
@@ -224,9 +224,9 @@ def publish_all(
     for version in versions:
         now = (best or {}).get(version, now)
         one = manifest(version, kept=kept, archived=version in archived, best=now)
-        made = publish(one, MODEL, TRAINER, keep, archive_keep)
-        topic.update((message.key, message.value) for message in made.messages)
-        kept = kept_after(made.manifest, made.digest, version * 10)
+        publication = publish(one, MODEL, TRAINER, keep, archive_keep)
+        topic.update((message.key, message.value) for message in publication.messages)
+        kept = kept_after(publication.manifest, publication.digest, version * 10)
     assert {key for key, value in topic.items() if value is not None} == keys(kept)
     last = publish(manifest(versions.stop, kept=kept), MODEL, TRAINER, min(keep, 2), archive_keep)
     topic.update((message.key, message.value) for message in last.messages)
@@ -247,8 +247,8 @@ def test_keep_bounds_what_stays_and_kept_lists_it() -> None:
 
 def test_a_smaller_model_tombstones_surplus_chunks() -> None:
     kept = publish_all(range(1, 4), keep=1)
-    made = publish(manifest(4, kept=kept), b"small", b"", keep=1)
-    assert [(message.key, message.value is None) for message in made.messages] == [
+    publication = publish(manifest(4, kept=kept), b"small", b"", keep=1)
+    assert [(message.key, message.value is None) for message in publication.messages] == [
         (b"s/0000/c/0001", True), (b"s/0000/c/0002", True), (b"s/0000/t/0000", True),
         (b"s/0000/c/0000", False), (b"s/0000/m", False),
     ]  # fmt: skip
@@ -257,8 +257,8 @@ def test_a_smaller_model_tombstones_surplus_chunks() -> None:
 def test_archived_snapshots_have_keys_of_their_own_and_the_oldest_gives_way() -> None:
     kept = publish_all(range(1, 14), keep=2, archived=(3, 6, 9, 12), archive_keep=3)
     assert sorted(entry.version for entry in kept if entry.archived) == [6, 9, 12]
-    made = publish(manifest(14, kept=kept), MODEL, TRAINER, keep=2, archive_keep=1)
-    assert [entry.version for entry in made.manifest.kept if entry.archived] == [12]
+    publication = publish(manifest(14, kept=kept), MODEL, TRAINER, keep=2, archive_keep=1)
+    assert [entry.version for entry in publication.manifest.kept if entry.archived] == [12]
 
 
 @pytest.mark.parametrize(
@@ -461,8 +461,8 @@ def test_a_long_log_is_cut_and_joined(shape: tuple[int, int, int]) -> None:
 
 
 def test_terms_that_change_within_a_log_are_in_force_from_their_round_on() -> None:
-    made = replace(log(5), terms=(terms(10), terms(12, learning_rate={"name": "constant", "rate": 0.5})))
-    (message,) = rounds.messages(made)
+    round_log = replace(log(5), terms=(terms(10), terms(12, learning_rate={"name": "constant", "rate": 0.5})))
+    (message,) = rounds.messages(round_log)
     again = rounds.join([rounds.decode(bytes(message.value or b""))])
     found = [again.terms_at(number).learning_rate["rate"] for number in range(10, 15)]
     assert found == [3e-3, 3e-3, 0.5, 0.5, 0.5]
@@ -505,15 +505,15 @@ def test_the_digest_of_a_log_is_over_all_of_it_but_its_snapshot_and_its_parts() 
     for field in terms().__dataclass_fields__.keys() - {"first_round"}:
         was = getattr(terms(), field)
         others.append(replace(log(), terms=(terms(**{field: other_field[type(was)](was)}),)))
-    assert len({rounds.log_digest(made) for made in [log(), *others]}) == len(others) + 1
+    assert len({rounds.log_digest(round_log) for round_log in [log(), *others]}) == len(others) + 1
 
 
 def test_chain_and_counts_follow_the_log() -> None:
-    made = log()
-    made.slots["dead"][0], made.slots["filtered"][1], made.slots["tombstones"][2] = 5, 6, 7
+    round_log = log()
+    round_log.slots["dead"][0], round_log.slots["filtered"][1], round_log.slots["tombstones"][2] = 5, 6, 7
     assert rounds.first_chain("ab" * 16) == sha256(b"ab" * 16)
-    assert rounds.chain_after(b"c" * 32, made) == sha256(b"c" * 32 + rounds.log_digest(made))
-    assert rounds.counts_after(Counts(100, 10, 1, 0), made) == Counts(100 + 6 * 256, 15, 7, 7)
+    assert rounds.chain_after(b"c" * 32, round_log) == sha256(b"c" * 32 + rounds.log_digest(round_log))
+    assert rounds.counts_after(Counts(100, 10, 1, 0), round_log) == Counts(100 + 6 * 256, 15, 7, 7)
 
 
 def test_digests_of_columns_and_model_do_not_depend_on_order_or_optimizer() -> None:

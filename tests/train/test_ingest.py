@@ -235,9 +235,9 @@ def compare(schema: Schema, format_name: str, records: list[bytes]) -> Tally:
 @over("format_name", FORMATS)
 def test_ingest_ends_where_rows_by_themselves_do(format_name: str, where: str | None) -> None:
     schema = chained(where)
-    made = chain_rows if not is_columnar(format_name) and format_name != "csv" else rows_without_mistakes
+    make_rows = chain_rows if not is_columnar(format_name) and format_name != "csv" else rows_without_mistakes
     for rows_of_a_record in (1, 7, 300):
-        records = records_of(format_name, schema, made(600, rows_of_a_record), rows_of_a_record)
+        records = records_of(format_name, schema, make_rows(600, rows_of_a_record), rows_of_a_record)
         tally = compare(schema, format_name, records)
         assert tally.trained > 100 and tally.filtered > 20
 
@@ -271,17 +271,17 @@ def test_a_cell_that_does_not_fit_ends_its_row_alone() -> None:
         assert tally.dead > int((values == 1e30).sum())
 
 
-@over("made", [0, 1, 2])
-def test_rows_without_any_label_are_left_out_of_those_that_wait(made: int) -> None:
+@over("label_transforms", [0, 1, 2])
+def test_rows_without_any_label_are_left_out_of_those_that_wait(label_transforms: int) -> None:
     """The rows have two heads; transforms make so many of their labels."""
     skip: dict[str, Any] = {"role": "label", "missing": "skip_head"}
     columns: dict[str, Any] = {"x": {}, "when": {"role": "event_time"}}
     tables: dict[str, Any] = {"log_x": {"log1p": "x"}}
     sources = {}
     for at, name in enumerate(("more", "late")):
-        sources[name] = f"{name}.given" if at < made else name
-        columns[sources[name]] = {"role": "input"} if at < made else skip
-        tables |= {name: {"rename": sources[name], **skip}} if at < made else {}
+        sources[name] = f"{name}.given" if at < label_transforms else name
+        columns[sources[name]] = {"role": "input"} if at < label_transforms else skip
+        tables |= {name: {"rename": sources[name], **skip}} if at < label_transforms else {}
     schema = Schema.from_columns(columns, "", tables, head_losses={"late": "focal", "more": "huber"})
     random = np.random.default_rng(5)
     for missing in (0.02, 0.6):
@@ -303,13 +303,13 @@ Open = Callable[[int, int], _native.Source]
 def records(partition: int) -> list[bytes | None]:
     """Records of 1 to 9 rows, some of which cannot be trained or are left out, and some that are no records at all."""
     random = np.random.default_rng(partition)
-    made: list[bytes | None] = []
+    values: list[bytes | None] = []
     for size in random.integers(1, 10, 60).tolist():
         rows = random.normal(0, 1, (size, 4)).round(3).tolist()
         labels = random.choice(["0", "1", "null", '"bad"'], size, p=[0.4, 0.4, 0.1, 0.1])
         cells = ",".join(f"[{json.dumps(row)[1:-1]}, {label}]" for row, label in zip(rows, labels, strict=True))
-        made.append(random.choice([b"{", f"[{cells}]".encode()], p=[0.1, 0.9]))
-    return made
+        values.append(random.choice([b"{", f"[{cells}]".encode()], p=[0.1, 0.9]))
+    return values
 
 
 def plan_of(run: ArenaRun) -> _native.DecodePlan:

@@ -74,7 +74,7 @@ def served(tmp_path: Path) -> Iterator[Callable[..., Page]]:
         process.kill()
 
 
-class Shown(Cluster):
+class IsolatedCluster(Cluster):
     """The jobs that a test shows, and no others of the tests' Kafka."""
 
     def _found(self, names: Set[str]) -> list[str]:
@@ -94,10 +94,10 @@ class Shown(Cluster):
 
 
 @pytest.fixture(scope="session")
-def server_here(kafka: Any) -> Iterator[tuple[Page, Shown]]:
+def server_here(kafka: Any) -> Iterator[tuple[Page, IsolatedCluster]]:
     """The server of `streamtrain ui` in a thread: NiceGUI takes one application a process."""
     pytest.importorskip("nicegui")
-    cluster = Shown(KafkaSettings({"bootstrap.servers": kafka.bootstrap}))
+    cluster = IsolatedCluster(KafkaSettings({"bootstrap.servers": kafka.bootstrap}))
     ready, stop = Future[int](), threading.Event()
     app = application(cluster, LOOPBACK)
     running = in_background(serve, app, LOOPBACK[0], 0, ready.set_result, stop.is_set, name="ui")
@@ -108,7 +108,7 @@ def server_here(kafka: Any) -> Iterator[tuple[Page, Shown]]:
 
 
 @pytest.fixture
-def shown(server_here: tuple[Page, Shown]) -> Iterator[Callable[..., Page]]:
+def page_of(server_here: tuple[Page, IsolatedCluster]) -> Iterator[Callable[..., Page]]:
     """Call it with a job, and addresses of metrics, for pages of the job."""
     page, cluster = server_here
 

@@ -18,7 +18,7 @@ from tests.ui.test_server import more, trained
 pytestmark = pytest.mark.full
 ROUTES = [page.ROUTE for page in pages.in_order()]
 LOG_LOSS = "return document.querySelector('[data-chart=progressive_loss] .st-last')?.textContent"
-SHOWN = "return [...document.querySelectorAll('[data-chart]')].filter((one) => !one.hidden).map((one) => one.ariaLabel)"
+PLOTS = "return [...document.querySelectorAll('[data-chart]')].filter((one) => !one.hidden).map((one) => one.ariaLabel)"
 TAB, ENTER = "\ue004", "\ue007"  # WebDriver's
 PNG = b"\x89PNG\r\n\x1a\n"
 HIDDEN = "return document.querySelector('[data-chart={}]')?.hidden"
@@ -74,8 +74,8 @@ def test_a_job_is_seen_to_learn(kafka: Any, tmp_path: Path, served: Any, browser
     wait_for(lambda: f"{manifest.version}, " in text_of(browser, ".st-tiles"))
     assert f"{manifest.rows_seen:,} rows" in text_of(browser, ".st-tiles")
     total = manifest.metrics["total"]["log_loss"]
-    shown = wait_for(lambda: browser.execute_script(LOG_LOSS))
-    assert f"{total:.4g}".rstrip("0") in shown
+    text = wait_for(lambda: browser.execute_script(LOG_LOSS))
+    assert f"{total:.4g}".rstrip("0") in text
     assert browser.execute_script(HIDDEN.format("happened")) is False
     # a chart without points is not shown
     assert browser.execute_script(HIDDEN.format("lag")) in (True, False)
@@ -130,13 +130,13 @@ def test_pictures_are_taken_by_the_keyboard(kafka: Any, tmp_path: Path, served: 
     downloads = {"behavior": "allow", "downloadPath": str(tmp_path / "taken")}
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", downloads)
     browser.get(f"{page.url}{route[1:]}?job={job.name}")
-    wait_for(lambda: settled(browser) and len(browser.execute_script(SHOWN)) > 2)
+    wait_for(lambda: settled(browser) and len(browser.execute_script(PLOTS)) > 2)
     reached: list[str] = []
     while (focused := pressed(browser, TAB)).tag_name != "body":  # which is behind the last
         reached.append(focused.accessible_name)
         if reached[-1].startswith("PNG"):
             focused.send_keys(ENTER)
-    plots = browser.execute_script(SHOWN)
+    plots = browser.execute_script(PLOTS)
     assert [name for name in reached if name.startswith("PNG")] == [f"PNG of {plot}" for plot in plots]
     assert len(set(reached)) == len(reached)
     files = wait_for(lambda: (found := list((tmp_path / "taken").glob("*.png"))) and len(found) == len(plots) and found)

@@ -106,8 +106,8 @@ SIZE = 1000
 
 def looked_into(version: int, lineage: str = "a", digest: bytes = b"") -> tuple[Examined, dict[str, Any]]:
     values = {"w": np.full(SIZE, float(version), np.float32)}
-    made = figures({"w": (SIZE,)}, values, {})
-    return Examined(version, digest or bytes([version % 256]), lineage, 0, 10 * version, made), values
+    result = figures({"w": (SIZE,)}, values, {})
+    return Examined(version, digest or bytes([version % 256]), lineage, 0, 10 * version, result), values
 
 
 def filled(numbers: Iterable[int], snapshots: Snapshots | None = None, **more: Any) -> Snapshots:

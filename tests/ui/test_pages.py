@@ -29,7 +29,7 @@ from streamtrain.ui.tracing import Named, named
 from streamtrain.ui.verifying import Verifying
 from tests.e2e import threaded
 from tests.e2e.harness import LiveJob, rows
-from tests.ui.conftest import Shown
+from tests.ui.conftest import IsolatedCluster
 from tests.ui.test_browser import no_errors, text_of
 from tests.ui.test_server import more, trained
 
@@ -42,12 +42,12 @@ def norms(job: LiveJob, version: int) -> dict[str, tuple[float, float]]:
     return {name: (float(np.linalg.norm(array)), float(abs(array).mean())) for name, array in wide.items()}
 
 
-def test_what_is_drawn_is_what_the_snapshots_hold(trained_job: TrainedJob, shown: Any) -> None:
+def test_what_is_drawn_is_what_the_snapshots_hold(trained_job: TrainedJob, page_of: Any) -> None:
     job = trained_job
     with job.topic() as topic:
         versions = [located.manifest.version for located in topic.list()]
     assert len(versions) >= 4
-    page = shown(job.job)
+    page = page_of(job.job)
 
     def whole() -> Any:
         charts = page.document("model", job.name)["charts"]
@@ -106,8 +106,8 @@ def test_a_network_and_its_blocks_are_seen(kafka: Any, tmp_path: Path, served: A
     hidden = "return document.querySelector('[data-chart={}]').hidden"
     wait_for(lambda: browser.execute_script(hidden.format("block0")) is False)
     wait_for(lambda: browser.execute_script(hidden.format("ratio")) is False)
-    shown = browser.execute_script("return document.querySelector('[data-chart=norm] .st-last').textContent")
-    assert f"{norms(job, version)['dense0.weight'][0]:.4g}".rstrip("0") in shown
+    text = browser.execute_script("return document.querySelector('[data-chart=norm] .st-last').textContent")
+    assert f"{norms(job, version)['dense0.weight'][0]:.4g}".rstrip("0") in text
 
     # what is chosen stands in the address
     (choice,) = wait_for(lambda: browser.find_elements("css selector", "select[name=against]"))
@@ -131,7 +131,7 @@ def test_a_snapshot_that_is_too_large_is_not_fetched(
     monkeypatch.setattr(examining, "LARGEST_BYTES", 1000)
     job = trained(kafka, tmp_path, rows=300)
     version = job.newest().manifest.version
-    with closing(Shown(job.job.kafka, [job.job])) as cluster:
+    with closing(IsolatedCluster(job.job.kafka, [job.job])) as cluster:
         following = cluster.of(job.name)
         assert following is not None
         looking = cluster.beside(following, examining.Examining)
@@ -159,13 +159,13 @@ def shifted(count: int, seed: int, by: float, colour: str = "") -> Iterator[dict
         yield {**row, "x1": row["x1"] + by, "colour": colour or row["colour"]}
 
 
-def encoded(made: Any) -> list[bytes]:
-    return [json.dumps(row).encode() for row in made]
+def encoded(row_dicts: Any) -> list[bytes]:
+    return [json.dumps(row).encode() for row in row_dicts]
 
 
 @contextmanager
 def sample_of(job: LiveJob) -> Iterator[Sample]:
-    with closing(Shown(job.job.kafka, [job.job])) as cluster:
+    with closing(IsolatedCluster(job.job.kafka, [job.job])) as cluster:
         following = cluster.of(job.name)
         assert following is not None and following.ready.wait(60)
         yield sampled(job.job, following)
@@ -180,16 +180,16 @@ def test_both_ends_and_nothing_between(kafka: Any, tmp_path: Path, monkeypatch: 
     with sample_of(job) as sample:
         assert (sample.first.rows, sample.last.rows, sample.halved) == (400, 400, False)
         assert sample.first.spans == [(0, 200), (0, 200)] and sample.last.spans == [(350, 550), (350, 550)]
-        for window, made in ((sample.first, oldest), (sample.last, newest)):
+        for window, end_rows in ((sample.first, oldest), (sample.last, newest)):
             of = window.columns["x1"]
-            values = np.array([row["x1"] for row in made], np.float32).astype(np.float64)
+            values = np.array([row["x1"] for row in end_rows], np.float32).astype(np.float64)
             assert of["mean"] == pytest.approx(values.mean()) and of["deviation"] == pytest.approx(values.std())
         first, last = sample.first.values["colour"], sample.last.values["colour"]
         reds = sum(row["colour"] == "red" for row in oldest[: first.rows])
         assert dict(first.counts)["red"] == reds and last.counts == [("black", last.rows)] and last.rows == 80
         summaries = [Summary(job.job), Summary(job.job)]
-        for summary, made in zip(summaries, (oldest, newest), strict=True):
-            list(summary.add(encoded(made)))
+        for summary, end_rows in zip(summaries, (oldest, newest), strict=True):
+            list(summary.add(encoded(end_rows)))
         expected = summaries[1].document(summaries[0])["columns"]
         for name, column in sample.last.columns.items():
             assert column["drift"] == pytest.approx(expected.pop(name)["drift"]), name
@@ -208,8 +208,8 @@ def test_less_than_both_ends_is_halved(kafka: Any, tmp_path: Path) -> None:
 def test_records_of_many_rows_are_fewer(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "ROWS", 200)
     job = LiveJob(kafka, tmp_path, **FORMAT)
-    made = list(rows(2000))
-    job.produce_values([json.dumps(made[at : at + 50]).encode() for at in range(0, 2000, 50)])
+    row_dicts = list(rows(2000))
+    job.produce_values([json.dumps(row_dicts[at : at + 50]).encode() for at in range(0, 2000, 50)])
     with sample_of(job) as sample:
         assert (sample.first.rows, sample.last.rows) == (200, 200)
         assert sample.first.spans == [(0, 2), (0, 2)] and sample.last.spans == [(18, 20), (18, 20)]
@@ -257,8 +257,8 @@ def test_the_page_says_so_and_opens_a_letter(kafka: Any, tmp_path: Path, served:
 
 
 def test_bytes_are_shown_as_they_are() -> None:
-    shown = dump(b"abc\x00\xff" + b"<" * 14)
-    first, second = shown.splitlines()
+    text = dump(b"abc\x00\xff" + b"<" * 14)
+    first, second = text.splitlines()
     assert first.startswith("00000  61 62 63 00 ff 3c") and first.endswith("abc..<<<<<<<<<<<")
     assert second.split() == ["00010", "3c", "3c", "3c", "<<<"] and dump(b"") == ""
 
@@ -389,7 +389,7 @@ def test_a_verification_can_be_stopped_and_says_what_is_wrong(trained_job: Train
     records = sum(end - begin for begin, end in job.admin.spans(job.records) or [])
     assert by_topic[job.records] == records > 0 and by_topic[str(job.job.topic("rounds").name)] > 0
 
-    with closing(Shown(job.job.kafka, [job.job])) as cluster:
+    with closing(IsolatedCluster(job.job.kafka, [job.job])) as cluster:
         following = cluster.of(job.name)
         assert following is not None
         verifying = cluster.beside(following, Verifying)

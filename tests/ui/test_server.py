@@ -65,9 +65,9 @@ def line_of(found: Any, chart: str, name: str) -> list[list[float]]:
     return lines[0]["points"] if lines else []
 
 
-def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, shown: Any) -> None:
+def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, page_of: Any) -> None:
     job = trained(kafka, tmp_path)
-    page = shown(job.job)
+    page = page_of(job.job)
     found = wait_for(lambda: (got := page.points(job.name))["charts"]["progressive_loss"][0]["lines"] and got)
     manifest = job.newest().manifest
     chart = found["charts"]["progressive_loss"][0]
@@ -104,9 +104,9 @@ def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, shown:
     job.verified()
 
 
-def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Path, shown: Any) -> None:
+def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Path, page_of: Any) -> None:
     job = LiveJob(kafka, tmp_path)  # topics, and nothing in them
-    page = shown(job.job)
+    page = page_of(job.job)
     for path in ("/", f"/overview?job={job.name}", "/overview", "/overview?job=nobody", "/overview?job=%3Cb%3E"):
         status, body = page.get(path)
         assert status == 200 and "streamtrain" in body and "<b>" not in body, path
@@ -117,7 +117,7 @@ def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Pat
     for after in ("{", "[]", "7", '{"a":"b"}', '{"a":null}'):
         assert page.get(f"/api/points?job={job.name}&after={urllib.parse.quote(after)}")[0] == 200, after
 
-    shown(trained_job.job)
+    page_of(trained_job.job)
     for route in (each.ROUTE for each in pages.in_order()):
         for name in (job.name, trained_job.name):
             status, body = page.get(f"{route}?job={name}")
@@ -127,10 +127,10 @@ def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Pat
     assert "<b>none" not in (body := page.get("/model?job=%3Cb%3Enone")[1]) and "There is no job" in body
 
 
-def test_pages_say_what_the_topics_do(trained_job: TrainedJob, shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_say_what_the_topics_do(trained_job: TrainedJob, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages as HTML; tests/ui/test_*_page.py read them in a browser."""
     monkeypatch.setattr(Sampling, "renew", lambda sampling: None)  # each look at the page would begin anew
-    page, job = shown(trained_job.job), trained_job
+    page, job = page_of(trained_job.job), trained_job
     newest = job.newest()
     version = newest.manifest.version
 
@@ -205,9 +205,9 @@ def test_a_job_that_nobody_looks_at_costs_no_thread(kafka: Any, trained_job: Tra
 
 
 def test_the_detail_of_a_job_is_let_go(
-    trained_job: TrainedJob, shown: Any, server_here: Any, monkeypatch: pytest.MonkeyPatch
+    trained_job: TrainedJob, page_of: Any, server_here: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page, cluster = shown(trained_job.job), server_here[1]
+    page, cluster = page_of(trained_job.job), server_here[1]
     job = cluster.of(trained_job.name)
     route = f"/model?job={job.name}"
     wait_for(lambda: job.standing.get("snapshot"))  # by the reader of all jobs
@@ -552,19 +552,19 @@ def test_an_answer_that_never_ends_is_no_answer(monkeypatch: pytest.MonkeyPatch,
         assert "it was not all there" in scraper.addresses[0].error
 
 
-def test_a_page_that_is_given_no_address_says_what_to_give(trained_job: TrainedJob, shown: Any) -> None:
+def test_a_page_that_is_given_no_address_says_what_to_give(trained_job: TrainedJob, page_of: Any) -> None:
     system = f"/system?job={trained_job.name}"
-    body = shown(trained_job.job).get(system)[1]
+    body = page_of(trained_job.job).get(system)[1]
     assert "--metrics-port 9400" in body and "--metrics http://127.0.0.1:9400" in body
-    wrong = shown(trained_job.job, "http://127.0.0.1:1")
+    wrong = page_of(trained_job.job, "http://127.0.0.1:1")
     wait_for(lambda: "no answer: Connection refused" in wrong.get(system)[1])
     wait_for(lambda: "st-ended" in wrong.get("/")[1])
 
 
-def test_metrics_that_a_page_is_given_are_drawn(trained_job: TrainedJob, shown: Any) -> None:
+def test_metrics_that_a_page_is_given_are_drawn(trained_job: TrainedJob, page_of: Any) -> None:
     """This process stands in for a trainer, whose processes are `full`."""
     with Telemetry(0, trainer(PUBLISHED, job=trained_job.name)) as telemetry:
-        page = shown(trained_job.job, f"127.0.0.1:{telemetry.port}")
+        page = page_of(trained_job.job, f"127.0.0.1:{telemetry.port}")
         wait_for(lambda: "supervisor" in page.lines(trained_job.name, "processor"))
         assert "supervisor" in page.lines(trained_job.name, "memory")
         assert page.lines(trained_job.name, "ring") == {"in use", "there are"}

@@ -142,7 +142,9 @@ class LineageState:
             ("metrics", plain(manifest.metrics), plain(log.metrics)),
         ):
             if in_snapshot != computed:
-                found.append(f"{what}: the snapshot has {_shown(in_snapshot)}, the round log {_shown(computed)}")
+                found.append(
+                    f"{what}: the snapshot has {_format_value(in_snapshot)}, the round log {_format_value(computed)}"
+                )
         return found + _payload_differences(engine.layout, state, expected)
 
 
@@ -160,5 +162,5 @@ def _payload_differences(layout: Layout, state: State, expected: Stored) -> list
     return found
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)

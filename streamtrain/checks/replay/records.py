@@ -143,15 +143,15 @@ class Readers:
     ) -> None:
         self._topic, self._topic_id, self._compacted, self._kafka = topic, topic_id, compacted, kafka
         self._files, self._files_of = files, files_of
-        self._made: dict[tuple[str, str], RecordReader] = {}
+        self._readers: dict[tuple[str, str], RecordReader] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for reader in self._made.values():
+        for reader in self._readers.values():
             reader.close()
-        self._made.clear()
+        self._readers.clear()
 
     def of(self, terms: Terms, schema: Schema) -> RecordReader:
         """Returns the reader of the record source in these round settings.
@@ -159,10 +159,10 @@ class Readers:
         Raises RecordsGone if that source no longer exists.
         """
         key = terms.topic_id, repr(sorted(terms.format.items())) if is_files(terms.topic_id) else ""
-        if key not in self._made:
+        if key not in self._readers:
             make = self._of_files if is_files(terms.topic_id) else self._of_topic
-            self._made[key] = make(terms, schema)
-        return self._made[key]
+            self._readers[key] = make(terms, schema)
+        return self._readers[key]
 
     def _of_topic(self, terms: Terms, schema: Schema) -> RecordReader:
         if terms.topic_id != self._topic_id:

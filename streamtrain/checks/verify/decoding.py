@@ -98,14 +98,14 @@ class Decoders:
     def __init__(self, snapshots: Snapshots) -> None:
         self._schemas = {columns_digest(each.manifest.schema): each.manifest.schema for each in snapshots.manifests}
         # by format, digest of the columns, the schemas that a log tells, and whether rows of files are read
-        self._made: dict[tuple[str, bytes, bytes, bool], RecordDecoder | None] = {}
+        self._decoders: dict[tuple[str, bytes, bytes, bool], RecordDecoder | None] = {}
 
     def of(self, log: RoundLog, terms: Terms) -> RecordDecoder | None:
         """Returns the decoder of a log's records under these round settings."""
         key = repr(sorted(terms.format.items())), terms.columns_digest, log.schemas.tobytes(), is_files(terms.topic_id)
-        if key not in self._made:
-            self._made[key] = self._make(terms, log.named_schemas)
-        return self._made[key]
+        if key not in self._decoders:
+            self._decoders[key] = self._make(terms, log.named_schemas)
+        return self._decoders[key]
 
     def _make(self, terms: Terms, schemas: Mapping[str, Answer]) -> RecordDecoder | None:
         known = self._schemas.get(terms.columns_digest)

@@ -62,11 +62,11 @@ def check_early_stopping(snapshots: Snapshots, logs: Logs) -> Check | None:
             continue
         if log.run not in stops:
             stops[log.run] = _stops_of(begun)
-        if isinstance(made := stops[log.run], str):
-            check.not_checkable.append(f"{where}: {made}")
+        if isinstance(stop := stops[log.run], str):
+            check.not_checkable.append(f"{where}: {stop}")
             continue
         is_last = last_of_run[log.run] == log.version
-        check.problems += [f"{where}: {text}" for text in made.problems(before.metrics, now, log.version, is_last)]
+        check.problems += [f"{where}: {text}" for text in stop.problems(before.metrics, now, log.version, is_last)]
     check.span = f"{counted} publications"
     return check if counted else None
 

@@ -27,7 +27,7 @@ def check_manifests(job: str, snapshots: Snapshots, logs: Logs, control: Control
         check.problems.append(problem)
     by_version = {located.manifest.version: located for located in snapshots.manifests}
     settings: dict[Run, Manifest] = {}
-    made: dict[str, _Made | str] = {}
+    by_digest: dict[str, _SchemaAndModel | str] = {}
     for located in snapshots.manifests:
         manifest = located.manifest
         where = f"snapshot {manifest.version}"
@@ -39,7 +39,7 @@ def check_manifests(job: str, snapshots: Snapshots, logs: Logs, control: Control
         if manifest.build != build_digest():
             check.not_checkable.append(f"{where}: model and columns as build {manifest.build} makes them of settings")
         else:
-            check.problems += [f"{where}: {text}" for text in _made_of(manifest, made)]
+            check.problems += [f"{where}: {text}" for text in _check_settings(manifest, by_digest)]
     check.span = f"{len(snapshots.manifests)} manifests, {len(settings)} runs"
     return check
 
@@ -93,32 +93,32 @@ def _within(job: str, manifest: Manifest) -> Iterator[str]:
         yield f"the best is snapshot {manifest.best}, early stopping says {best_version(manifest.metrics)!r:.80}"
 
 
-class _Made(NamedTuple):
+class _SchemaAndModel(NamedTuple):
     """The columns and the model that a job's settings produce."""
 
     schema: dict[str, Any]
     model_spec: dict[str, Any]
 
 
-def _made_of(manifest: Manifest, known: dict[str, _Made | str]) -> Iterator[str]:
+def _check_settings(manifest: Manifest, known: dict[str, _SchemaAndModel | str]) -> Iterator[str]:
     """Model and columns are what the settings make; `known`, by their digest: what they made before, or why nothing."""
     digest = settings_digest(manifest.job_settings)
     if digest not in known:
-        known[digest] = _made_by(manifest.job_settings)
-    made = known[digest]
-    if isinstance(made, str):
-        yield made
+        known[digest] = _compile_settings(manifest.job_settings)
+    expected = known[digest]
+    if isinstance(expected, str):
+        yield expected
         return
-    if made.schema != manifest.schema:
+    if expected.schema != manifest.schema:
         yield "its columns are not those of its settings"
-    if made.model_spec != manifest.model_spec:
+    if expected.model_spec != manifest.model_spec:
         yield "its model is not that of its settings"
 
 
-def _made_by(settings: Mapping[str, Any]) -> _Made | str:
+def _compile_settings(settings: Mapping[str, Any]) -> _SchemaAndModel | str:
     try:
         job = Job.from_effective(settings)
-        return _Made(job.schema.to_dict(), job.model_spec())
+        return _SchemaAndModel(job.schema.to_dict(), job.model_spec())
     except StreamtrainError as error:
         return f"its settings are no job's: {str(error).splitlines()[0]}"
 

@@ -27,7 +27,7 @@ class Sources:
             raise UserMistake("--files: expected a job that was trained from files, no snapshot that is held was")
         if files is not None and not any(map(files.has_some, self._files_by_identity.values())):
             raise files.missing(next(iter(self._files_by_identity.values())))
-        self._made: dict[tuple[str, bytes, str], Topic | None] = {}
+        self._topics: dict[tuple[str, bytes, str], Topic | None] = {}
 
     def of(self, terms: Terms) -> Topic | None:
         """None where they are not there any more, or were not given."""
@@ -35,9 +35,9 @@ class Sources:
             there = self._topic is not None and self._topic.topic_id == terms.topic_id
             return self._topic if there else None
         key = terms.topic_id, terms.columns_digest, repr(sorted(terms.format.items()))
-        if key not in self._made:
-            self._made[key] = self._of_files(terms)
-        return self._made[key]
+        if key not in self._topics:
+            self._topics[key] = self._of_files(terms)
+        return self._topics[key]
 
     def _of_files(self, terms: Terms) -> Topic | None:
         schema: Mapping[str, Any] | None = self._schemas.get(terms.columns_digest)

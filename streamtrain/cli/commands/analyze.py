@@ -86,7 +86,7 @@ def analyze(
                 "errors": {"distinct": DISTINCT_ERROR, "quantile": QUANTILE_ERROR}}  # fmt: skip
     note = f"distinct above 1,000 to {DISTINCT_ERROR:.1%}, quantiles to {QUANTILE_ERROR:.0%}"
     totals = f"{document['rows']:,} rows, {document['unusable_rows']:,} of them unusable; {note}"
-    session.out.document(document, _shown(document, against), *warnings(document), totals)
+    session.out.document(document, _build_table(document, against), *warnings(document), totals)
     raise typer.Exit(stop.code)
 
 
@@ -114,7 +114,7 @@ def _seen(job: Job, version: int) -> Iterator[tuple[bytes, Around]]:
         yield from map(_record, read_all(consumer, name, spans))
 
 
-def _shown(document: dict[str, Any], against: int | None) -> Table:
+def _build_table(document: dict[str, Any], against: int | None) -> Table:
     heads = ["column", "holds", "missing", "unusable", "distinct", "mean", "5 %", "50 %", "95 %", "rows by value"]
     lines = []
     for name, each in document["columns"].items():

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from streamtrain.cli.choice import one_of
-from streamtrain.cli.decoded import shown_rows
+from streamtrain.cli.decoded import to_json_rows
 from streamtrain.cli.output import table
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.clients import dead_letters
@@ -87,7 +87,7 @@ def show(
             {"from": part.row_from, "to": part.row_to, "path": part.path, "reason": part.reason}
             for part in letter.letter.rows
         ],
-        "dead_rows": shown_rows(rows.rows),
+        "dead_rows": to_json_rows(rows.rows),
         "still_bad": rows.still_bad,
         "refused": rows.refused,
     }

@@ -23,7 +23,7 @@ from streamtrain.job import Job
 
 ORDER = 105
 app = typer.Typer(add_completion=False)
-_SHOWN = 40  # publications in the table
+_MAX_TABLE_ROWS = 40  # publications in the table
 
 
 def _published(job: Job) -> Iterator[Published]:
@@ -38,7 +38,7 @@ def history_(
     as_csv: Annotated[bool, typer.Option("--csv", help="All of it as CSV, one line a publication.")] = False,
     last: Annotated[
         int | None,
-        typer.Option("--last", metavar="N", min=1, help=f"Newest publications only; the table has {_SHOWN}."),
+        typer.Option("--last", metavar="N", min=1, help=f"Newest publications only; the table has {_MAX_TABLE_ROWS}."),
     ] = None,
 ) -> None:
     """Show what each publication of a job added: rows, loss and scores, workers, runs and how they ended."""
@@ -46,8 +46,8 @@ def history_(
         raise UserMistake("--csv: expected either --csv or --json, got both")
     found = session.job(job)
     names = _metric_names(_published(found)) if as_csv else []
-    shown = last if last is not None or as_csv or session.as_json else _SHOWN
-    published = _published(found) if shown is None else deque(_published(found), shown)
+    limit = last if last is not None or as_csv or session.as_json else _MAX_TABLE_ROWS
+    published = _published(found) if limit is None else deque(_published(found), limit)
     if as_csv:
         _write_csv(names, published)
     elif session.as_json:

@@ -134,7 +134,7 @@ def _show(session: Session, path: Path, job: Job, found: Columns, source: Source
     """A line for each column, and the choices to look at again."""
     learned, rows = ", ".join(found.losses), len(source.rows)
     used = [each for each in found.decisions if each.settings]
-    columns = {each.name: {"kind": each.shown, "reason": each.reason, "other": each.other} for each in found.decisions}
+    columns = {each.name: {"kind": each.kind, "reason": each.reason, "other": each.other} for each in found.decisions}
     origin = f"from {rows} rows of {source.name}" if rows else f"guessed by the schema of {source.name} alone, no rows"
     document = {"job": str(path), "name": job.name, "rows_read": rows, "label": learned, "columns": columns}
     first, _ = largest_rates(job.train, job.rounds, job.state_bytes)
@@ -143,7 +143,7 @@ def _show(session: Session, path: Path, job: Job, found: Columns, source: Source
     session.out.document(
         document,
         table(["column", "kind", "reason"], map(_row, found.decisions)),
-        *(f"check {each.name}: {each.reason or each.shown}; or {each.other}" for each in found.decisions if each.other),
+        *(f"check {each.name}: {each.reason or each.kind}; or {each.other}" for each in found.decisions if each.other),
         size,
         f"wrote {path}: {len(used)} columns, learning {learned}, {origin}",
         f"next: streamtrain check {path}",
@@ -151,4 +151,4 @@ def _show(session: Session, path: Path, job: Job, found: Columns, source: Source
 
 
 def _row(each: Decision) -> tuple[str, str, str]:
-    return each.name or '""', each.shown, each.reason
+    return each.name or '""', each.kind, each.reason

@@ -48,14 +48,14 @@ def list_(
     """Show the entries of one kind. `settings`: what a job file may set."""
     if kind == "settings":
         rows = [vars(setting) for setting in settings_table()]
-        shown = table(
+        view = table(
             ["setting", "takes", "default", "help"], [(r["path"], r["takes"], r["default"], r["help"]) for r in rows]
         )
     else:
         registry = registries()[kind]
         rows = [
-            {"name": registry.shown(name), "help": text, **settings_of(registry, name)}
+            {"name": registry.display_name(name), "help": text, **settings_of(registry, name)}
             for name, text in registry.describe().items()
         ]
-        shown = table([kind, "", ""], [(row["name"], row["help"], _settings(row)) for row in rows])
-    session.out.document({kind: rows}, shown)
+        view = table([kind, "", ""], [(row["name"], row["help"], _settings(row)) for row in rows])
+    session.out.document({kind: rows}, view)

@@ -25,7 +25,7 @@ def read(
     topic: Annotated[
         str,
         typer.Argument(
-            show_default=False, **one_of(lambda: [*map(REGISTRY.shown, REGISTRY.names())], "The topic to read")
+            show_default=False, **one_of(lambda: [*map(REGISTRY.display_name, REGISTRY.names())], "The topic to read")
         ),
     ],
     from_beginning: Annotated[

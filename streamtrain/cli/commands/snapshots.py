@@ -77,8 +77,8 @@ def list_(session: Session, job: JobFile) -> None:
         )
         for row in rows
     ]
-    shown = table(["version", "lineage", "run", "round", "rows", "age", "bytes", "parameters", ""], lines)
-    session.out.document({"snapshots": rows}, shown if rows else f"no snapshots of {job} yet")
+    view = table(["version", "lineage", "run", "round", "rows", "age", "bytes", "parameters", ""], lines)
+    session.out.document({"snapshots": rows}, view if rows else f"no snapshots of {job} yet")
 
 
 @app.command("show")

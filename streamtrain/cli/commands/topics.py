@@ -61,8 +61,8 @@ def describe(session: Session, job: JobFile) -> None:
         )
         for row in rows
     ]
-    shown = table(["topic", "name", "partitions", "copies", "settings"], lines)
-    session.out.document({"topics": rows}, shown)
+    view = table(["topic", "name", "partitions", "copies", "settings"], lines)
+    session.out.document({"topics": rows}, view)
 
 
 def _described(wish: TopicWish, state: TopicState | None) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def train(
         host=_host(session, fork_server),
     )
     served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)
-    raise typer.Exit(_shown(session, found, options, served))
+    raise typer.Exit(_train_with_progress(session, found, options, served))
 
 
 def _job(session: Session, job: JobFile, workers: int | None) -> Job:
@@ -110,7 +110,7 @@ def _host(session: Session, fork_server: ForkServer | None) -> HostOptions:
     )
 
 
-def _shown(session: Session, job: Job, options: TrainOptions, served: Telemetry | None) -> int:
+def _train_with_progress(session: Session, job: Job, options: TrainOptions, served: Telemetry | None) -> int:
     """Trains with the progress on the terminal and, where asked for, metrics that are served; gives the exit code."""
     stop = Interrupts()
     stop.install()

@@ -63,8 +63,8 @@ def ui_(
     cluster = Cluster(_kafka(session, found), found, addresses, prefix)
 
     def ready(free: int) -> None:
-        shown = f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{free}{root_path}/"
+        url_host = f"[{host}]" if ":" in host else host
+        url = f"http://{url_host}:{free}{root_path}/"
         text = f"jobs of {cluster.bootstrap} are shown at {url}; Ctrl-C ends it"
         session.out.line({"event": "serving", "url": url}, text)
 

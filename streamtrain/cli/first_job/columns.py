@@ -320,9 +320,9 @@ def _parts(sample: Sample, column: SampledColumn, before: Decision) -> Decision:
     """Parts of a time as features, where there is nothing else to learn from."""
     if column.time is None or column.nested or column.constant or not column.name:
         return before
-    made = toml_key(f"{column.name}_is")
+    key = toml_key(f"{column.name}_is")
     cyclic = (
-        f'{made} = {{ time = {json.dumps(column.name)}, parts = ["hour", "weekday", "day_of_year"], cyclic = true }}'
+        f'{key} = {{ time = {json.dumps(column.name)}, parts = ["hour", "weekday", "day_of_year"], cyclic = true }}'
     )
     settings = before.settings or before.other.strip("{ }").replace('role = "event_time"', 'kind = "time"')
     reason = f"{before.reason}; its hour, weekday and day are the only features; for lags, write them upstream"

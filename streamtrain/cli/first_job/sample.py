@@ -13,7 +13,7 @@ from streamtrain.columns.paths import Path, place
 from streamtrain.errors import UserMistake
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_SHOWN = re.compile(r'(?:kind|role) = "(\w+)"')
+_KIND = re.compile(r'(?:kind|role) = "(\w+)"')
 _OPERATION = "\0op"  # a change event's operation beside the fields of its row, none of which has such a name
 DELETES = ("d", "t")  # operations that leave no row
 
@@ -36,9 +36,9 @@ class Decision:
     transforms: tuple[str, ...] = ()
 
     @property
-    def shown(self) -> str:
+    def kind(self) -> str:
         """Returns the column's kind or role, as the table shows it."""
-        found = _SHOWN.search(self.settings)
+        found = _KIND.search(self.settings)
         return found[1] if found else "number" if self.settings else "left out"
 
 

@@ -119,40 +119,40 @@ class Field:
 
 def read_field(given: Table, depth: int = 0) -> Field:
     found = given.scalar(2, "<B")
-    made = Field(given.text(0).decode(errors="replace"), found if found <= LARGE_LIST else 0)
+    field = Field(given.text(0).decode(errors="replace"), found if found <= LARGE_LIST else 0)
     of = given.table(3)
     if of is not None:
-        _read_type(made, of)
+        _read_type(field, of)
     else:
-        _read_type(made, Table(given.flat, 0, 0, 0))
+        _read_type(field, Table(given.flat, 0, 0, 0))
     if (coded := given.table(4)) is not None:
         index = coded.table(1)
         bits, signed = (32, True) if index is None else (index.scalar(0, "<i"), bool(index.scalar(1, "<B")))
-        made.codes = (coded.scalar(0, "<q"), bits, signed)
+        field.codes = (coded.scalar(0, "<q"), bits, signed)
     _, count = given.vector(5, 4)
     if depth < _DEEPEST:
-        made.children = [read_field(each, depth + 1) for each in given.tables(5)]
-    if count != len(made.children):
-        made.type = 0
-    return made
+        field.children = [read_field(each, depth + 1) for each in given.tables(5)]
+    if count != len(field.children):
+        field.type = 0
+    return field
 
 
-def _read_type(made: Field, of: Table) -> None:
-    if made.type == INTEGER:
-        made.bits, made.signed = of.scalar(0, "<i"), bool(of.scalar(1, "<B"))
-    elif made.type == FLOATING:
+def _read_type(field: Field, of: Table) -> None:
+    if field.type == INTEGER:
+        field.bits, field.signed = of.scalar(0, "<i"), bool(of.scalar(1, "<B"))
+    elif field.type == FLOATING:
         precision = of.scalar(0, "<h")
-        made.bits = 16 << precision if 0 <= precision <= 2 else 0
-    elif made.type == DATE:
+        field.bits = 16 << precision if 0 <= precision <= 2 else 0
+    elif field.type == DATE:
         in_days = of.scalar(0, "<h", 1) == 0
-        made.bits, made.unit = (32, (86_400_000, 1)) if in_days else (64, (1, 1))
-    elif made.type == TIMESTAMP:
+        field.bits, field.unit = (32, (86_400_000, 1)) if in_days else (64, (1, 1))
+    elif field.type == TIMESTAMP:
         unit = of.scalar(0, "<h")
-        made.bits = 64
-        made.type, made.unit = (TIMESTAMP, _UNITS[unit]) if 0 <= unit <= 3 else (0, None)
-    elif made.type == FIXED_LIST:
-        made.size = of.scalar(0, "<i")
-        made.type = made.type if made.size >= 0 else 0
+        field.bits = 64
+        field.type, field.unit = (TIMESTAMP, _UNITS[unit]) if 0 <= unit <= 3 else (0, None)
+    elif field.type == FIXED_LIST:
+        field.size = of.scalar(0, "<i")
+        field.type = field.type if field.size >= 0 else 0
 
 
 @dataclass

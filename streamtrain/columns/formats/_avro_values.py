@@ -18,16 +18,16 @@ Unit = tuple[int, int] | None  # milliseconds of one, of a column that is a time
 def number(value: int) -> bytes:
     """A number of variable length."""
     raw = (value << 1) ^ (value >> 63)
-    made = bytearray()
+    data = bytearray()
     while raw >= 0x80:
-        made.append(raw & 0x7F | 0x80)
+        data.append(raw & 0x7F | 0x80)
         raw >>= 7
-    return bytes([*made, raw])
+    return bytes([*data, raw])
 
 
 def row_bytes(rows: Rows, row: dict[str, Any], units: dict[str, Unit]) -> bytes:
     """One row's datum. ValueError((field, expected, got)) for what does not fit."""
-    made = b""
+    data = b""
     for field in rows.row["fields"]:
         value = row.get(field["name"])
         given = value_bytes(rows, field["type"], value, units.get(field["name"]))
@@ -36,8 +36,8 @@ def row_bytes(rows: Rows, row: dict[str, Any], units: dict[str, Unit]) -> bytes:
         if given is None:
             what = f"a value of the schema's {kind_of(rows.resolved(field['type']))}"
             raise ValueError(field["name"], what, "nothing" if value is None else repr(value))
-        made += given
-    return made
+        data += given
+    return data
 
 
 def value_bytes(rows: Rows, given: Type, value: Any, unit: Unit = None) -> bytes | None:
@@ -51,8 +51,8 @@ def _put(rows: Rows, given: Type, value: Any, unit: Unit, exact: bool) -> bytes 
     kind = kind_of(found)
     if isinstance(found, list):
         for branch, inner in enumerate(found):
-            if (made := _put(rows, inner, value, unit, exact)) is not None:
-                return number(branch) + made
+            if (data := _put(rows, inner, value, unit, exact)) is not None:
+                return number(branch) + data
         return None
     if kind == "null":
         return b"" if is_empty(value) else None
@@ -99,10 +99,10 @@ def _real(kind: str, value: Any, exact: bool) -> bytes | None:
     if not isinstance(value, int | float) or (exact and not isinstance(value, float)):
         return None
     try:
-        made = struct.pack("<f" if kind == "float" else "<d", value)
+        data = struct.pack("<f" if kind == "float" else "<d", value)
     except OverflowError:
         return None
-    return None if exact and struct.unpack("<f" if kind == "float" else "<d", made)[0] != value else made
+    return None if exact and struct.unpack("<f" if kind == "float" else "<d", data)[0] != value else data
 
 
 def _text(found: Type, kind: str, value: Any, exact: bool) -> bytes | None:
@@ -137,10 +137,10 @@ def _decimal(found: Type, value: Any) -> bytes | None:
     if not abs(unscaled) < 9e18 or unscaled / power != value:
         return None
     try:
-        made = int(unscaled).to_bytes(8 if found["type"] == "bytes" else int(found["size"]), "big", signed=True)
+        data = int(unscaled).to_bytes(8 if found["type"] == "bytes" else int(found["size"]), "big", signed=True)
     except OverflowError:
         return None
-    return number(8) + made if found["type"] == "bytes" else made
+    return number(8) + data if found["type"] == "bytes" else data
 
 
 def _nested(rows: Rows, found: dict[str, Any], value: Any) -> bytes | None:
@@ -157,14 +157,14 @@ def _nested(rows: Rows, found: dict[str, Any], value: Any) -> bytes | None:
         return None if None in parts else b"".join(filter(None, parts))
     if not isinstance(value, dict if found["type"] == "map" else list):
         return None
-    made = number(len(value)) if value else b""
+    data = number(len(value)) if value else b""
     for key in value:
         inner = value[key] if found["type"] == "map" else key
         each = value_bytes(rows, found["values" if found["type"] == "map" else "items"], inner)
         if each is None:
             return None
-        made += (number(len(key.encode())) + key.encode() + each) if found["type"] == "map" else each
-    return made + number(0)
+        data += (number(len(key.encode())) + key.encode() + each) if found["type"] == "map" else each
+    return data + number(0)
 
 
 def _default(rows: Rows, given: Type, default: Any) -> bytes:
@@ -180,7 +180,7 @@ def _default(rows: Rows, given: Type, default: Any) -> bytes:
         return b"".join(
             _default(rows, field["type"], default.get(field["name"], field.get("default"))) for field in found["fields"]
         )
-    made = value_bytes(rows, found, default)
-    if made is None:
+    data = value_bytes(rows, found, default)
+    if data is None:
         raise ValueError("default", f"a value of the schema's {kind}", repr(default))
-    return made
+    return data

@@ -99,12 +99,12 @@ def _message(file: _File, data: bytes, prefix: str, index: list[int] | None, dep
     given = _read(data)
     name = prefix + _text(given[1])
     oneofs = [_text(_read(each)[1]) for each in _bytes(given[8])]
-    made: dict[str, Any] = {"name": name, "fields": []}
+    message: dict[str, Any] = {"name": name, "fields": []}
     if index is not None:
-        made["index"] = index
-    file.messages.append(made)
+        message["index"] = index
+    file.messages.append(message)
     for each in _bytes(given[2]):
-        made["fields"].append(_field(file, each, oneofs))
+        message["fields"].append(_field(file, each, oneofs))
     for place, each in enumerate(_bytes(given[3])):
         _message(file, each, f"{name}.", None if index is None else [*index, place], depth + 1)
     for each in _bytes(given[4]):
@@ -116,21 +116,21 @@ def _field(file: _File, data: bytes, oneofs: list[str]) -> dict[str, Any]:
     kind, of = _TYPES.get(_number(given[5]), "no type"), _text(given[6]).removeprefix(".")
     if kind == "message" and of == "google.protobuf.Timestamp":
         kind, of = "timestamp", ""
-    made: dict[str, Any] = {"name": _text(given[1]), "number": _number(given[3]), "type": kind}
+    field: dict[str, Any] = {"name": _text(given[1]), "number": _number(given[3]), "type": kind}
     if kind in ("message", "enum"):
-        made["of"] = of
+        field["of"] = of
     if _number(given[4]) == _REPEATED:
-        return {**made, "repeated": True}
+        return {**field, "repeated": True}
     in_oneof, is_optional = bool(given[9]), bool(_number(given[17]))
     has_presence = is_optional or not file.is_proto3
     if file.is_edition:
         has_presence = _presence(given[8], 21, file.presence) != _IMPLICIT
     if in_oneof or has_presence or kind in ("message", "timestamp"):
-        made["presence"] = True
+        field["presence"] = True
     if in_oneof and not is_optional:
         place = _number(given[9])
-        made["oneof"] = oneofs[place] if place < len(oneofs) else str(place)
-    return made
+        field["oneof"] = oneofs[place] if place < len(oneofs) else str(place)
+    return field
 
 
 def _enum(file: _File, data: bytes, prefix: str) -> None:

@@ -147,8 +147,8 @@ class _Reader:
         if depth > _DEEPEST:
             self._refuse(f"messages nested at most {_DEEPEST} deep")
         name = ".".join(filter(None, (scope, self._name("a message's name"))))
-        made: dict[str, Any] = {"name": name, "index": index, "fields": []}
-        self.messages.append(made)
+        message: dict[str, Any] = {"name": name, "index": index, "fields": []}
+        self.messages.append(message)
         inside = 0
 
         def nest(read: Callable[[list[int]], None]) -> None:
@@ -173,57 +173,57 @@ class _Reader:
                     if word == "option":
                         self._past(";")
                     elif word != ";":
-                        made["fields"].append(self._field(word, name, oneof))
+                        message["fields"].append(self._field(word, name, oneof))
             elif word == "map" and self._peek() == "<":
-                nest(lambda place: made["fields"].append(self._map(name, place)))
+                nest(lambda place: message["fields"].append(self._map(name, place)))
             elif word != ";":
-                made["fields"].append(self._field(word, name))
+                message["fields"].append(self._field(word, name))
 
     def _field(self, word: str, scope: str, oneof: str = "") -> dict[str, Any]:
         label = word if word in ("optional", "required", "repeated") and not oneof else ""
-        made = self._typed(self._next() if label else word, scope)
-        made = self._numbered(made)
+        field = self._typed(self._next() if label else word, scope)
+        field = self._numbered(field)
         options = self._options()
         if label == "repeated":
-            made["repeated"] = True
-            return made
+            field["repeated"] = True
+            return field
         implicit = self._presence(options, self._implicit)
         if oneof or label or not implicit:
-            made["presence"] = True
+            field["presence"] = True
         if oneof:
-            made["oneof"] = oneof
-        return made
+            field["oneof"] = oneof
+        return field
 
     def _typed(self, kind: str, scope: str) -> dict[str, Any]:
         if kind == "group" or not _NAME.match(kind.lstrip(".")):
             self._refuse("a field's type, which is no group")
         if kind in _SCALARS:
             return {"type": kind}
-        made = {"type": "message", "of": kind}
-        self.typed.append((scope, made))
-        return made
+        field = {"type": "message", "of": kind}
+        self.typed.append((scope, field))
+        return field
 
-    def _numbered(self, made: dict[str, Any]) -> dict[str, Any]:
-        made["name"] = self._name("a field's name")
+    def _numbered(self, field: dict[str, Any]) -> dict[str, Any]:
+        field["name"] = self._name("a field's name")
         self._expect("=")
-        made["number"] = self._number()
-        return made
+        field["number"] = self._number()
+        return field
 
     def _map(self, scope: str, index: list[int]) -> dict[str, Any]:
         """A map is many of a message of its own, as protoc makes it."""
         self._expect("<")
         entry: dict[str, Any] = {"name": "", "index": index, "fields": []}
         for name, number, closing in (("key", 1, ","), ("value", 2, ">")):
-            made = self._typed(self._next(), scope)
-            made.update({"name": name, "number": number, **({} if self._implicit else {"presence": True})})
-            entry["fields"].append(made)
+            field = self._typed(self._next(), scope)
+            field.update({"name": name, "number": number, **({} if self._implicit else {"presence": True})})
+            entry["fields"].append(field)
             self._expect(closing)
-        made = self._numbered({"type": "message", "of": ""})
+        field = self._numbered({"type": "message", "of": ""})
         self._options()
-        camel = "".join(part[:1].upper() + part[1:] for part in made["name"].split("_"))
-        entry["name"] = made["of"] = f"{scope}.{camel}Entry"
+        camel = "".join(part[:1].upper() + part[1:] for part in field["name"].split("_"))
+        entry["name"] = field["of"] = f"{scope}.{camel}Entry"
         self.messages.append(entry)
-        return {**made, "repeated": True}
+        return {**field, "repeated": True}
 
     def _enum(self, scope: str) -> None:
         name = ".".join(filter(None, (scope, self._name("an enum's name"))))

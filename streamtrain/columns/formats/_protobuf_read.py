@@ -183,7 +183,7 @@ def _timestamp(raw: bytes) -> Any:
 
 def resolved(written: Messages, known: Messages, writer: Message, reader: Message) -> Messages:
     """A writer's messages with the reader's names, by number; what the reader has not is UNREAD."""
-    made = dict(written.by_name)
+    by_name = dict(written.by_name)
     waiting = [(writer, reader)]
     seen = set()
     while waiting:
@@ -197,5 +197,5 @@ def resolved(written: Messages, known: Messages, writer: Message, reader: Messag
             fields_[number] = replace(field, name=own.name if own else UNREAD + field.name)
             if own and field.type == own.type == "message":
                 waiting.append((written.by_name[field.of], known.by_name[own.of]))
-        made[theirs.name] = replace(theirs, fields=fields_)
-    return Messages(made, written.enums)
+        by_name[theirs.name] = replace(theirs, fields=fields_)
+    return Messages(by_name, written.enums)

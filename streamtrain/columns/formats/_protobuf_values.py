@@ -22,7 +22,7 @@ def message_bytes(
     known: Messages, message: Message, row: Mapping[str, Any], cells: Mapping[Path, Unit], at: Path = ()
 ) -> bytes:
     """One message. `cells`: where columns stand. ValueError((field, expected, got)) for what does not fit."""
-    made = b""
+    data = b""
     for number in sorted(message.fields):
         field = message.fields[number]
         path = (*at, field.name)
@@ -30,7 +30,7 @@ def message_bytes(
         if field.type == "message" and not field.repeated and isinstance(value, dict):
             if value and not is_empty(value):
                 inner = message_bytes(known, known.by_name[field.of], value, cells, path)
-                made += sized(number, inner)
+                data += sized(number, inner)
             continue
         if value is None:
             if not (field.presence or field.repeated or field.type == "string") and path in cells:
@@ -39,8 +39,8 @@ def message_bytes(
         given = _several(known, field, value) if field.repeated else _one(known, field, value, cells.get(path))
         if given is None:
             raise ValueError(field.name, f"{article(field)} of the schema", repr(value))
-        made += given
-    return made
+        data += given
+    return data
 
 
 def article(field: Field) -> str:
@@ -70,10 +70,10 @@ def _several(known: Messages, field: Field, values: Any) -> bytes | None:
     parts = [_value(known, field, each, None) for each in values]
     if None in parts:
         return None
-    made = [part for part in parts if part is not None]
+    present_parts = [part for part in parts if part is not None]
     if field.wire == LENGTH:
-        return b"".join(sized(field.number, part) for part in made)
-    return sized(field.number, b"".join(made)) if made else b""
+        return b"".join(sized(field.number, part) for part in present_parts)
+    return sized(field.number, b"".join(present_parts)) if present_parts else b""
 
 
 def _value(known: Messages, field: Field, value: Any, unit: Unit) -> bytes | None:

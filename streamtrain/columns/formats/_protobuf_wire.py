@@ -18,11 +18,11 @@ _MOST_TAG = 1 << 32
 def varint(value: int) -> bytes:
     """A number from 0 up, or one of 64 bits below it."""
     raw = value & (1 << 64) - 1
-    made = bytearray()
+    data = bytearray()
     while raw >= 0x80:
-        made.append(raw & 0x7F | 0x80)
+        data.append(raw & 0x7F | 0x80)
         raw >>= 7
-    return bytes([*made, raw])
+    return bytes([*data, raw])
 
 
 def zigzag(value: int) -> int:

@@ -84,19 +84,19 @@ def encode_rows(
         raise UserMistake(f"avro: expected one row for a record of the schema {known.row['name']}, got {len(rows)}")
     columns = dict(columns_of.columns)
     units = {name: column.entry.time_unit(column) for name, column in columns.items()}
-    made = []
+    datums = []
     for row in rows:
         if not isinstance(row, Mapping):
             raise UserMistake(f"avro: expected rows with names, got {type(row).__name__}")
         given = {name: None if value == "" and name in columns else value for name, value in row.items()}
         try:
-            made.append(row_bytes(known, given, units))
+            datums.append(row_bytes(known, given, units))
         except ValueError as error:
             field, expected, got = error.args
             raise UserMistake(f"avro: {field}: expected {expected}, got {got}") from None
     if not known.many:
-        return before + made[0]
-    return before + (number(len(made)) if made else b"") + b"".join(made) + number(0)
+        return before + datums[0]
+    return before + (number(len(datums)) if datums else b"") + b"".join(datums) + number(0)
 
 
 def array_datum(count: int, rows: bytes) -> bytes:
@@ -333,15 +333,15 @@ def _binary(raw: bytes, found: Type) -> Any:
 
 def _example(*rows: dict[str, Any]) -> bytes:
     known = rows_of(EXAMPLE_OPTIONS["schema"])
-    made = b"".join(row_bytes(known, row, {}) for row in rows)
-    return (number(len(rows)) + made if rows else b"") + number(0)
+    data = b"".join(row_bytes(known, row, {}) for row in rows)
+    return (number(len(rows)) + data if rows else b"") + number(0)
 
 
 def _in_blocks(*rows: dict[str, Any]) -> bytes:
     """The same, each row a block that tells its size."""
     known = rows_of(EXAMPLE_OPTIONS["schema"])
-    made = [row_bytes(known, row, {}) for row in rows]
-    return b"".join(number(-1) + number(len(row)) + row for row in made) + number(0)
+    datums = [row_bytes(known, row, {}) for row in rows]
+    return b"".join(number(-1) + number(len(row)) + row for row in datums) + number(0)
 
 
 _ROW = {"x1": 1.5, "x2": -2000, "carrier": "AA", "late": 1}

@@ -217,33 +217,35 @@ class _Reader:
         return {"type": kind, "name": full, **({"namespace": ""} if "." not in full and namespace else {})}
 
     def _record(self, given: dict[str, Any], namespace: str, where: str, depth: int) -> dict[str, Any]:
-        made = self._define(given, "record", namespace, where)
-        inside = made["name"].rpartition(".")[0]
+        definition = self._define(given, "record", namespace, where)
+        inside = definition["name"].rpartition(".")[0]
         fields: dict[str, dict[str, Any]] = {}
         if not isinstance(given.get("fields"), list):
-            raise ValueError(f"at {where}: expected the fields of {made['name']}")
+            raise ValueError(f"at {where}: expected the fields of {definition['name']}")
         for each in given["fields"]:
             name = each.get("name") if isinstance(each, dict) else None
             if not isinstance(name, str) or not name or name in fields:
-                raise ValueError(f"at {where}: expected fields of {made['name']} with different names, got {name!r}")
+                raise ValueError(
+                    f"at {where}: expected fields of {definition['name']} with different names, got {name!r}"
+                )
             found = {"name": name, "type": self.read(each.get("type"), inside, f"{where}.{name}", depth + 1)}
             kept = {key: each[key] for key in ("aliases", "default") if key in each}
             fields[name] = {**found, **kept}
-        return {**made, "fields": list(fields.values())}
+        return {**definition, "fields": list(fields.values())}
 
     def _named(self, given: dict[str, Any], kind: str, namespace: str, where: str) -> dict[str, Any]:
-        made = self._define(given, kind, namespace, where)
+        definition = self._define(given, kind, namespace, where)
         if kind == "enum":
             symbols = given.get("symbols")
             if not isinstance(symbols, list) or not symbols or not all(isinstance(each, str) for each in symbols):
-                raise ValueError(f"at {where}: expected the symbols of {made['name']}")
+                raise ValueError(f"at {where}: expected the symbols of {definition['name']}")
             if len(set(symbols)) < len(symbols):
-                raise ValueError(f"at {where}: expected different symbols of {made['name']}")
-            return {**made, "symbols": symbols}
+                raise ValueError(f"at {where}: expected different symbols of {definition['name']}")
+            return {**definition, "symbols": symbols}
         size = given.get("size")
         if type(size) is not int or not 0 <= size < _MOST_FIXED:
-            raise ValueError(f"at {where}: expected the size of {made['name']}, got {json.dumps(size)[:80]}")
-        return {**made, "size": size, **_logical(given, kind)}
+            raise ValueError(f"at {where}: expected the size of {definition['name']}, got {json.dumps(size)[:80]}")
+        return {**definition, "size": size, **_logical(given, kind)}
 
 
 def _full(name: str, namespace: str) -> str:

@@ -34,7 +34,7 @@ _NO_CELLS = ("list", "floats")  # of lists
 Array = NDArray[Any]
 
 
-class Made(NamedTuple):
+class PackedColumn(NamedTuple):
     """One column."""
 
     type: str
@@ -57,15 +57,15 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     return record_of({name: column_of(schema, name, column, values) for name, column, values in named}, rows)
 
 
-def record_of(columns: Mapping[str, Made], rows: int) -> bytes:
+def record_of(columns: Mapping[str, PackedColumn], rows: int) -> bytes:
     """Columns that are made, each of so many rows."""
-    made = [(name.encode(), each) for name, each in columns.items()]
-    directory_bytes = sum(_padded(_ENTRY.size + len(name), 4) for name, _ in made)
-    pieces = [_HEADER.pack(MAGIC, VERSION, len(made), rows, directory_bytes)]
+    named_columns = [(name.encode(), each) for name, each in columns.items()]
+    directory_bytes = sum(_padded(_ENTRY.size + len(name), 4) for name, _ in named_columns)
+    pieces = [_HEADER.pack(MAGIC, VERSION, len(named_columns), rows, directory_bytes)]
     data: list[bytes] = []
     at = _padded(_HEADER.size + directory_bytes, 64)
     gap = at - _HEADER.size - directory_bytes
-    for name, each in made:
+    for name, each in named_columns:
         nulls_at = at + _padded(len(each.data), 64) if each.nulls else 0
         types = TYPES.index(each.type) + 1, TYPES.index(each.of) + 1 if each.of else 0
         entry = _ENTRY.pack(at, len(each.data), nulls_at, *types, len(name), each.more) + name
@@ -86,7 +86,7 @@ def _padded(size: int, to: int) -> int:
     return -(-size // to) * to
 
 
-def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bool = True) -> Made:
+def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bool = True) -> PackedColumn:
     """A column as an entry of the directory and its bytes. `hashed`: a category's texts become their hashes."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = column.entry.plain_times(column, values)
@@ -108,18 +108,18 @@ def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bo
         return _texts(array, mask)
     array = _narrowed(name, column, array, name in schema.exact)
     kind = "bool" if array.dtype.kind == "b" else array.dtype.str[1:]
-    return Made(kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask))
+    return PackedColumn(kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask))
 
 
-def _binaries(name: str, values: Any) -> Made:
+def _binaries(name: str, values: Any) -> PackedColumn:
     """Bytes as they are."""
     if not all(cell is None or isinstance(cell, bytes) for cell in values):
         raise UserMistake(f"packed: {name}: expected bytes, got others beside them")
     gone = np.array([not cell for cell in values], bool)
-    return Made("bytes", _ends([cell or b"" for cell in values]), _bits(gone))
+    return PackedColumn("bytes", _ends([cell or b"" for cell in values]), _bits(gone))
 
 
-def _floats(name: str, column: Column, values: Any) -> Made:
+def _floats(name: str, column: Column, values: Any) -> PackedColumn:
     """Returns a packed column of lists of numbers, all of the same length."""
     absent = np.array([cell is None for cell in values], bool)
     present = [cell for cell in values if cell is not None]
@@ -129,10 +129,10 @@ def _floats(name: str, column: Column, values: Any) -> Made:
         raise UserMistake(f"packed: {name}: expected lists of as many numbers each, got others") from None
     filled = np.zeros((len(absent), table.shape[1]), "<f4")
     filled[~absent] = table
-    return Made("floats", filled.tobytes(), _bits(absent), table.shape[1])
+    return PackedColumn("floats", filled.tobytes(), _bits(absent), table.shape[1])
 
 
-def _lists(name: str, column: Column, values: Any, hashing: tuple[int, int] | None) -> Made:
+def _lists(name: str, column: Column, values: Any, hashing: tuple[int, int] | None) -> PackedColumn:
     """Returns a packed column of lists of any number of texts, or of their hashes. Missing texts are left out."""
     absent = np.array([cell is None for cell in values], bool)
     if not all(cell is None or isinstance(cell, list | tuple | np.ndarray) for cell in values):
@@ -142,16 +142,16 @@ def _lists(name: str, column: Column, values: Any, hashing: tuple[int, int] | No
     ends = np.cumsum([len(row) for row in present], dtype="<u4").tobytes()
     texts = [text.encode() for row in present for text in row]
     if hashing is None:
-        return Made("list", ends + _ends(texts), _bits(absent), of="text")
+        return PackedColumn("list", ends + _ends(texts), _bits(absent), of="text")
     bits, seed = hashing
     hashes = np.array([_native.murmur3(text, seed, bits) for text in texts], f"<u{bits // 8}")
-    return Made("list", ends + hashes.tobytes(), _bits(absent), seed, f"hash{bits}")
+    return PackedColumn("list", ends + hashes.tobytes(), _bits(absent), seed, f"hash{bits}")
 
 
-def lists_of(ends: Array, numbers: Array) -> Made:
+def lists_of(ends: Array, numbers: Array) -> PackedColumn:
     """Lists side by side, each from the end of that before up to its own."""
     kind = numbers.dtype.str[1:]
-    return Made("list", ends.astype("<u4").tobytes() + numbers.astype("<" + kind).tobytes(), of=kind)
+    return PackedColumn("list", ends.astype("<u4").tobytes() + numbers.astype("<" + kind).tobytes(), of=kind)
 
 
 def _bits(mask: Array | None) -> bytes:
@@ -221,30 +221,32 @@ def _text(name: str, column: Column, cell: Any) -> str:
     raise UserMistake(f"packed: {name}: expected {expected}, got {cell!r}")
 
 
-def _hashes(name: str, column: Column, array: Array, mask: Array | None, bits: int, seed: int) -> Made:
+def _hashes(name: str, column: Column, array: Array, mask: Array | None, bits: int, seed: int) -> PackedColumn:
     gone = np.zeros(len(array), bool) if mask is None else mask.copy()
     hashes = np.zeros(len(array), f"<u{bits // 8}")
     for row, cell in enumerate(array.tolist()):
         gone[row] |= cell == ""
         if not gone[row]:
             hashes[row] = _native.murmur3(_text(name, column, cell).encode(), seed, bits)
-    return Made(f"hash{bits}", hashes.tobytes(), _bits(gone), seed)
+    return PackedColumn(f"hash{bits}", hashes.tobytes(), _bits(gone), seed)
 
 
-def _texts(array: Array, mask: Array | None) -> Made:
+def _texts(array: Array, mask: Array | None) -> PackedColumn:
     """Words and codes where words repeat, else one text a row, side by side where all have one length."""
     words, codes = np.unique(array, return_inverse=True)
     if 2 * len(words) <= len(array):
         table = [str(word).encode() for word in words]
-        return Made("words", codes.astype("<u4").tobytes() + struct.pack("<I", len(table)) + _ends(table), _bits(mask))
+        return PackedColumn(
+            "words", codes.astype("<u4").tobytes() + struct.pack("<I", len(table)) + _ends(table), _bits(mask)
+        )
     texts = [str(text).encode() for text in array]
     sizes = {len(text) for text in texts if text}
     if len(sizes) != 1:
-        return Made("text", _ends(texts), _bits(mask))
+        return PackedColumn("text", _ends(texts), _bits(mask))
     (size,) = sizes
     gone = np.array([not text for text in texts], bool)
     gone = gone if mask is None else gone | mask
-    return Made("fixed", b"".join(text.ljust(size, b"\0") for text in texts), _bits(gone), size)
+    return PackedColumn("fixed", b"".join(text.ljust(size, b"\0") for text in texts), _bits(gone), size)
 
 
 def _ends(texts: list[bytes]) -> bytes:

@@ -109,18 +109,18 @@ def encode_rows(
         raise UserMistake(f"protobuf: expected one row for a record of {top.name}, got {len(rows)}")
     columns = {name: column for name, column in columns_of.columns if name in columns_of.record_names}
     cells = {columns_of.paths.get(name, (name,)): column.entry.time_unit(column) for name, column in columns.items()}
-    made = []
+    messages = []
     for row in rows:
         if not isinstance(row, Mapping):
             raise UserMistake(f"protobuf: expected rows with names, got {type(row).__name__}")
         given = {name: None if value == "" and name in columns else value for name, value in row.items()}
         try:
-            made.append(message_bytes(known, row_message, given, cells))
+            messages.append(message_bytes(known, row_message, given, cells))
         except ValueError as error:
             field, expected, got = error.args
             raise UserMistake(f"protobuf: {field}: expected {expected}, got {got}") from None
     before = frame_bytes(schema_id, top) if frame == "registry" else b""
-    return before + (made[0] if many is None else b"".join(sized(many.number, each) for each in made))
+    return before + (messages[0] if many is None else b"".join(sized(many.number, each) for each in messages))
 
 
 def frame_bytes(schema_id: int, message: Message) -> bytes:

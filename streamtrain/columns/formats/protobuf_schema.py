@@ -102,7 +102,7 @@ class Messages:
 def messages_of(text: str) -> Messages:
     """Returns the messages of a schema text that `canonical` returned."""
     given = json.loads(text)
-    made = {}
+    by_name = {}
     for message in given["messages"]:
         index = tuple(message["index"]) if "index" in message else None
         found = [
@@ -110,9 +110,9 @@ def messages_of(text: str) -> Messages:
                   each.get("presence", False), each.get("oneof", ""))
             for each in message["fields"]
         ]  # fmt: skip
-        made[message["name"]] = Message(message["name"], index, {each.number: each for each in found})
+        by_name[message["name"]] = Message(message["name"], index, {each.number: each for each in found})
     enums = {enum["name"]: _names(enum["values"]) for enum in given["enums"]}
-    return Messages(made, enums)
+    return Messages(by_name, enums)
 
 
 def _names(values: list[Any]) -> dict[int, str]:
@@ -192,8 +192,8 @@ def _dumped(given: Any) -> str:
         used |= {each for each in inner if each in enums}
         waiting += [each for each in inner[::-1] if each in by_name]
     ordered = [checked[name] for name in own] + [checked[name] for name in sorted(set(checked) - set(own))]
-    made = {"messages": ordered, "enums": [_enum(enums[name]) for name in sorted(used)]}
-    return json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+    document = {"messages": ordered, "enums": [_enum(enums[name]) for name in sorted(used)]}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def _list(given: Any, name: str) -> list[dict[str, Any]]:
@@ -213,11 +213,11 @@ def _name(given: dict[str, Any], what: str) -> str:
 def _message(given: dict[str, Any], messages: dict[str, Any], enums: dict[str, Any]) -> dict[str, Any]:
     name, fields, numbers = str(given["name"]), {}, set()
     for each in _list(given, "fields"):
-        made = _field(each, name, messages, enums)
-        if made["name"] in fields or made["number"] in numbers:
-            raise ValueError(f"{name}.{made['name']}: its name or its number is another field's too")
-        fields[made["name"]] = made
-        numbers.add(made["number"])
+        field = _field(each, name, messages, enums)
+        if field["name"] in fields or field["number"] in numbers:
+            raise ValueError(f"{name}.{field['name']}: its name or its number is another field's too")
+        fields[field["name"]] = field
+        numbers.add(field["number"])
     index = given.get("index")
     if index is not None and not (isinstance(index, list) and index and all(type(each) is int for each in index)):
         raise ValueError(f"{name}: expected its place in the file, got {index!r}")
@@ -231,14 +231,14 @@ def _field(given: dict[str, Any], within: str, messages: dict[str, Any], enums: 
         raise ValueError(f"{name}: expected a number from 1 to {_MOST_NUMBER}, got {number!r}")
     if kind not in _TYPES:
         raise ValueError(f"{name}: expected a type, got {kind!r}")
-    made = {"name": given["name"], "number": number, "type": kind}
+    field = {"name": given["name"], "number": number, "type": kind}
     if kind in ("message", "enum"):
         if of not in (messages if kind == "message" else enums):
             raise ValueError(f"{name}: its type {of!r} is nowhere defined (protoc: --include_imports)")
-        made["of"] = of
+        field["of"] = of
     flags = {key: True for key in ("repeated", "presence") if given.get(key)}
     oneof = given.get("oneof")
-    return {**made, **flags, **({"oneof": oneof} if isinstance(oneof, str) and oneof else {})}
+    return {**field, **flags, **({"oneof": oneof} if isinstance(oneof, str) and oneof else {})}
 
 
 def _enum(given: dict[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ class Moment(int):
     unit: tuple[int, int]
 
     def __new__(cls, count: int, unit: tuple[int, int]) -> Moment:
-        made = super().__new__(cls, count)
-        made.unit = unit
-        return made
+        cell = super().__new__(cls, count)
+        cell.unit = unit
+        return cell
 
 
 class Symbol(int):
@@ -26,9 +26,9 @@ class Symbol(int):
     name: str
 
     def __new__(cls, number: int, name: str) -> Symbol:
-        made = super().__new__(cls, number)
-        made.name = name
-        return made
+        cell = super().__new__(cls, number)
+        cell.name = name
+        return cell
 
 
 def float32(value: Cell) -> np.float32:

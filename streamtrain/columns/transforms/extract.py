@@ -75,8 +75,8 @@ class Extract(Transform):
 
 @cache
 def _known(pattern: str) -> re.Pattern[str]:
-    made: Pattern = compiled(pattern, 0)
-    return re.compile(made.source, re.DOTALL | re.ASCII)
+    compiled_pattern: Pattern = compiled(pattern, 0)
+    return re.compile(compiled_pattern.source, re.DOTALL | re.ASCII)
 
 
 TRANSFORM = Extract()

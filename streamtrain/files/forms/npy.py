@@ -84,11 +84,11 @@ class Writer:
         file.write(bytes(self._size))
 
     def add(self, batch: Rows) -> None:
-        made = np.zeros(batch.count, self._dtype)
+        records = np.zeros(batch.count, self._dtype)
         for name, cells in batch.items():
             assert not isinstance(cells, Lists)
-            made[name] = cells
-        self._file.write(made.tobytes())
+            records[name] = cells
+        self._file.write(records.tobytes())
         self._rows += batch.count
 
     def finish(self) -> None:

@@ -98,10 +98,10 @@ class Writer:
     def add(self, batch: Rows) -> None:
         if batch.count:
             named = {name: column for name, column in self._schema.columns if name in batch}
-            made = {name: self._made(name, column, batch[name]) for name, column in named.items()}
-            self._file.write(packed.record_of(made, batch.count))
+            columns = {name: self._encode(name, column, batch[name]) for name, column in named.items()}
+            self._file.write(packed.record_of(columns, batch.count))
 
-    def _made(self, name: str, column: Column, cells: Cells) -> packed.Made:
+    def _encode(self, name: str, column: Column, cells: Cells) -> packed.PackedColumn:
         if isinstance(cells, Lists):
             return packed.lists_of(cells.offsets[1:] - cells.offsets[0], cells.values)
         return packed.column_of(self._schema, name, column, cells)

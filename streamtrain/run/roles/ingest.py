@@ -134,13 +134,13 @@ class _Thread:
 
         A consumer that has gone deaf is replaced.
         """
-        config, made = self._config, self._readers.made
+        config, client_count = self._config, self._readers.client_count
         try:
             count = self._readers.ask(lambda consumer: _partition_count(config, consumer))
         except TooManyOpenFiles:
             raise
         except (KafkaUnreachable, KafkaBroken) as cause:
-            if self._readers.made > made:
+            if self._readers.client_count > client_count:
                 log.warning(f"{cause}; reading on with another client", topic=config.topic)
                 self._source.read_with(self._readers.client.native)
                 self._ingest.rewind()

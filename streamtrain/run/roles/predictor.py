@@ -214,8 +214,8 @@ class _Feed(Following[_Ready]):
 
     def counters(self) -> dict[str, int]:
         manifest = None if self._served is None else self._served.manifest
-        version, made_ms = (0, 0) if manifest is None else (manifest.version, manifest.created_ms)
-        return {**self._native.counters(), "version": version, "snapshot_made_ms": made_ms}
+        version, created_ms = (0, 0) if manifest is None else (manifest.version, manifest.created_ms)
+        return {**self._native.counters(), "version": version, "snapshot_made_ms": created_ms}
 
     def _follow(self) -> None:
         self._looked()

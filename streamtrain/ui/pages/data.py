@@ -9,7 +9,7 @@ from streamtrain.clients.dead_letters import not_ours
 from streamtrain.ui import asking, data_tables, html
 from streamtrain.ui.following import Following
 from streamtrain.ui.sampling import Letters, Sampling
-from streamtrain.ui.shown import Shown
+from streamtrain.ui.selection import Selection
 
 HELP = "columns of a job's oldest and newest rows, and its dead letters"
 TITLE = "Data"
@@ -22,14 +22,14 @@ _WHAT_TO_DO = (
 )  # fmt: skip
 
 
-def build(ui: Any, shown: Shown) -> None:
+def build(ui: Any, selection: Selection) -> None:
     """Tables that are there as soon as the rows are read; a letter that the address names is opened above them."""
-    following = asking.one_job(ui, shown, TITLE, ROUTE)
+    following = asking.one_job(ui, selection, TITLE, ROUTE)
     if following is None:
         return
-    sampling = shown.cluster.beside(following, Sampling)
+    sampling = selection.cluster.beside(following, Sampling)
     sampling.renew()
-    again = html.link("Read again", f"{shown.prefix}{ROUTE}", [("job", following.name)])
+    again = html.link("Read again", f"{selection.prefix}{ROUTE}", [("job", following.name)])
     ui.html(html.tag("nav", again, aria_label="data"), sanitize=False)
     letter = ui.html("", sanitize=False).props('aria-live="polite"').classes("st-narrow")
     columns = ui.html("", sanitize=False).props('aria-live="polite"')
@@ -40,19 +40,21 @@ def build(ui: Any, shown: Shown) -> None:
         if not following.is_known:
             columns.set_content(_waiting(following))
             return
-        place = shown.query.get("letter", "")
+        place = selection.query.get("letter", "")
         if place:
-            letter.set_content(_shown(sampling.letter(place), data_tables.letter, f"{place} is looked for …"))
-        columns.set_content(_shown(sampling.sample(), data_tables.columns, "Rows at both ends of the topic are read …"))
+            letter.set_content(_render(sampling.letter(place), data_tables.letter, f"{place} is looked for …"))
+        columns.set_content(
+            _render(sampling.sample(), data_tables.columns, "Rows at both ends of the topic are read …")
+        )
         letters.set_content(
-            _shown(sampling.letters(), lambda found: _letters(shown, found), "Dead letters are looked for …")
+            _render(sampling.letters(), lambda found: _letters(selection, found), "Dead letters are looked for …")
         )
 
     refresh()
     ui.timer(REFRESH_S, refresh)
 
 
-def _shown(found: Future[Any], tell: Any, waiting: str) -> str:
+def _render(found: Future[Any], tell: Any, waiting: str) -> str:
     if not found.done():
         return html.tag("p", waiting)
     if (error := found.exception()) is not None:
@@ -67,9 +69,9 @@ def _waiting(following: Following) -> str:
     return html.tag("p", text, class_="st-empty")
 
 
-def _letters(shown: Shown, found: Letters) -> html.Html:
+def _letters(selection: Selection, found: Letters) -> html.Html:
     def link(place: str) -> html.Html:
-        return html.link(place, f"{shown.prefix}{ROUTE}", [("job", shown.jobs[0]), ("letter", place)])
+        return html.link(place, f"{selection.prefix}{ROUTE}", [("job", selection.jobs[0]), ("letter", place)])
 
     parts = [data_tables.letters(found.newest, link)]
     if found.strays:

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamtrain.ui import charts, html, telling
 from streamtrain.ui.following import Following
-from streamtrain.ui.shown import Shown
+from streamtrain.ui.selection import Selection
 
 HELP = "every job found on the cluster, a line each"
 TITLE = "Jobs"
@@ -21,25 +21,25 @@ _WHAT_TO_DO = (
 _HEAD = ("job", "state", "version", "age", "rows", "rows/s", "lag", "loss", "constant's", "", "run", "host")
 
 
-def build(ui: Any, shown: Shown) -> None:
+def build(ui: Any, selection: Selection) -> None:
     """A table that follows the jobs; what to do where there is none; what is wrong where Kafka is away."""
-    table = ui.html(_content(shown), sanitize=False).props('role="region" aria-label="jobs" aria-live="off"')
+    table = ui.html(_content(selection), sanitize=False).props('role="region" aria-label="jobs" aria-live="off"')
 
     def refresh() -> None:
-        shown.cluster.glanced()
-        table.set_content(_content(shown))
+        selection.cluster.glanced()
+        table.set_content(_content(selection))
 
     ui.timer(REFRESH_S, refresh)
 
 
-def _content(shown: Shown) -> str:
-    cluster, jobs = shown.cluster, shown.cluster.jobs
+def _content(selection: Selection) -> str:
+    cluster, jobs = selection.cluster, selection.cluster.jobs
     parts: list[html.Html] = []
     if cluster.error:
         text = f"{cluster.bootstrap} does not answer; it is asked again every few seconds. {cluster.error}"
         parts.append(html.tag("p", text, class_="st-error", role="alert"))
     if jobs:
-        parts.append(html.table(_HEAD, [_row(each, shown.prefix) for each in jobs], f"Jobs on {cluster.bootstrap}"))
+        parts.append(html.table(_HEAD, [_row(each, selection.prefix) for each in jobs], f"Jobs on {cluster.bootstrap}"))
     elif not cluster.error:
         waits = "Looking for jobs …" if not cluster.looked.is_set() else f"No job on {cluster.bootstrap} yet."
         parts.append(html.tag("p", waits, class_="st-empty"))
@@ -61,7 +61,7 @@ def _row(following: Following, prefix: str) -> list[object]:
         telling.count(snapshot.get("rows_seen")),
         telling.count(following.standing.get("rows_per_second")),
         telling.count(following.standing.get("lag")),
-        telling.NONE if own is None else f"{own:.4f} {charts.shown(name)}",
+        telling.NONE if own is None else f"{own:.4f} {charts.format_figure_name(name)}",
         telling.NONE if constant is None else f"{constant:.4f}",
         html.sparkline(values, constant, label),
         telling.count(run.get("number")),

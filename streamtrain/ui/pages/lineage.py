@@ -7,7 +7,7 @@ from typing import Any
 from streamtrain.checks.verify import Check
 from streamtrain.ui import asking, html, lineage_tables
 from streamtrain.ui.following import Following
-from streamtrain.ui.shown import Shown, whole
+from streamtrain.ui.selection import Selection, whole
 from streamtrain.ui.tracing import Named, Traced, Tracing, named
 from streamtrain.ui.verifying import Verified, Verifying
 
@@ -20,46 +20,46 @@ _CHOICES = {"snapshot": "Snapshot"}
 _PLACEHOLDER = "streamtrain-version: 12\nstreamtrain-digest: 5f0c…"
 
 
-def build(ui: Any, shown: Shown) -> None:
+def build(ui: Any, selection: Selection) -> None:
     """Forms to choose by, what was found, and buttons that run `verify`."""
-    following = asking.one_job(ui, shown, TITLE, ROUTE)
+    following = asking.one_job(ui, selection, TITLE, ROUTE)
     if following is None:
         return
-    tracing = shown.cluster.beside(following, Tracing)
-    choice = ui.html(asking.snapshots(shown, following, ROUTE, _CHOICES), sanitize=False)
-    ui.html(_headers_form(shown), sanitize=False)
+    tracing = selection.cluster.beside(following, Tracing)
+    choice = ui.html(asking.snapshots(selection, following, ROUTE, _CHOICES), sanitize=False)
+    ui.html(_headers_form(selection), sanitize=False)
     trace = (
-        ui.html(_render_trace(shown, following, tracing), sanitize=False)
+        ui.html(_render_trace(selection, following, tracing), sanitize=False)
         .props('aria-live="polite"')
         .classes("st-narrow")
     )
-    verified = _verify(ui, shown.cluster.beside(following, Verifying))
+    verified = _verify(ui, selection.cluster.beside(following, Verifying))
 
     def refresh() -> None:
         following.watched()
         if not choice.content:
-            choice.set_content(asking.snapshots(shown, following, ROUTE, _CHOICES))
-        trace.set_content(_render_trace(shown, following, tracing))
+            choice.set_content(asking.snapshots(selection, following, ROUTE, _CHOICES))
+        trace.set_content(_render_trace(selection, following, tracing))
         verified()
 
     ui.timer(REFRESH_S, refresh)
 
 
-def _headers_form(shown: Shown) -> html.Html:
-    given = shown.query.get("headers", "")
+def _headers_form(selection: Selection) -> html.Html:
+    given = selection.query.get("headers", "")
     area = html.tag("textarea", given, name="headers", rows=3, placeholder=_PLACEHOLDER)
     label = html.tag("label", html.joined(["Or the headers of a prediction, as they are: ", html.tag("br"), area]))
-    return asking.form(shown, ROUTE, [label], {}, "Trace")
+    return asking.form(selection, ROUTE, [label], {}, "Trace")
 
 
-def _render_trace(shown: Shown, following: Following, tracing: Tracing) -> str:
+def _render_trace(selection: Selection, following: Following, tracing: Tracing) -> str:
     parts = [html.tag("p", each, class_="st-error", role="alert") for each in (following.error,) if each]
-    headers = shown.query.get("headers", "")
+    headers = selection.query.get("headers", "")
     pasted = named(headers) if headers else None
     if headers and pasted is None:
         text = "Expected a header streamtrain-version with a number among these, found none."
         return html.joined([*parts, html.tag("p", text, class_="st-error", role="alert")])
-    version = pasted.version if pasted is not None else whole(shown.query.get("snapshot"))
+    version = pasted.version if pasted is not None else whole(selection.query.get("snapshot"))
     if version is None:
         if following.manifest is None:
             is_known = following.ready.is_set() and not parts

@@ -14,7 +14,7 @@ from streamtrain.ui import asking, cards, html, model_drawing, model_tables
 from streamtrain.ui.examined import Examined
 from streamtrain.ui.examining import Examining
 from streamtrain.ui.following import Following
-from streamtrain.ui.shown import Shown, whole
+from streamtrain.ui.selection import Selection, whole
 
 HELP = "a job's network, and figures of its parameters by block: one snapshot, over versions, two side by side"
 TITLE = "Model"
@@ -26,56 +26,56 @@ _CHOICES = {"snapshot": "Snapshot", "against": "beside"}
 _READ = "Snapshots are being read …"
 
 
-def build(ui: Any, shown: Shown) -> None:
+def build(ui: Any, selection: Selection) -> None:
     """A picture, tables that follow what is looked into, and charts that the browser draws."""
-    following = asking.one_job(ui, shown, TITLE, ROUTE)
+    following = asking.one_job(ui, selection, TITLE, ROUTE)
     if following is None:
         return
-    version, against = (whole(shown.query.get(name)) for name in ("snapshot", "against"))
-    examining = shown.cluster.beside(following, Examining)
+    version, against = (whole(selection.query.get(name)) for name in ("snapshot", "against"))
+    examining = selection.cluster.beside(following, Examining)
     versions = [each for each in (version, against) if each is not None]
     examining.watched(*versions)
-    choice = ui.html(asking.snapshots(shown, following, ROUTE, _CHOICES), sanitize=False)
+    choice = ui.html(asking.snapshots(selection, following, ROUTE, _CHOICES), sanitize=False)
     said = ui.html(_said(following, examining, version), sanitize=False).props('aria-live="polite"')
     network = ui.html(_network(following), sanitize=False)
-    elements = {name: _card(ui, shown, name, chart) for name, chart in model_drawing.CHARTS.items()}
-    elements |= {f"block{at}": _card(ui, shown, f"block{at}", None) for at in range(model_drawing.BLOCKS)}
-    tables = ui.html(_tables(shown, examining), sanitize=False)
-    _script(ui, shown, following, elements)
+    elements = {name: _card(ui, selection, name, chart) for name, chart in model_drawing.CHARTS.items()}
+    elements |= {f"block{at}": _card(ui, selection, f"block{at}", None) for at in range(model_drawing.BLOCKS)}
+    tables = ui.html(_tables(selection, examining), sanitize=False)
+    _script(ui, selection, following, elements)
 
     def refresh() -> None:
         following.watched()
         examining.watched(*versions)
         if not choice.content:  # else it would be taken from under who is choosing
-            choice.set_content(asking.snapshots(shown, following, ROUTE, _CHOICES))
+            choice.set_content(asking.snapshots(selection, following, ROUTE, _CHOICES))
         said.set_content(_said(following, examining, version))
         network.set_content(_network(following))
-        tables.set_content(_tables(shown, examining))
+        tables.set_content(_tables(selection, examining))
 
     ui.timer(REFRESH_S, refresh)
 
 
-def _script(ui: Any, shown: Shown, following: Following, elements: dict[str, str]) -> None:
-    pairs = [(name, value) for name, value in shown.query.items() if name in ("snapshot", "against", "from")]
+def _script(ui: Any, selection: Selection, following: Following, elements: dict[str, str]) -> None:
+    pairs = [(name, value) for name, value in selection.query.items() if name in ("snapshot", "against", "from")]
     settings = {
-        "prefix": shown.prefix, "path": PATH, "asked": [("job", following.name), *pairs], "name": following.name,
+        "prefix": selection.prefix, "path": PATH, "asked": [("job", following.name), *pairs], "name": following.name,
         "elements": elements,
     }  # fmt: skip
     settings_json = json.dumps(settings).replace("<", "\\u003c")
     ui.add_body_html(
         f'<script type="application/json" id="st-settings">{settings_json}</script>'
-        f'<script type="module" src="{shown.prefix}/assets/figures.js"></script>'
+        f'<script type="module" src="{selection.prefix}/assets/figures.js"></script>'
     )
 
 
-def _card(ui: Any, shown: Shown, name: str, chart: model_drawing.OverVersions | None) -> str:
+def _card(ui: Any, selection: Selection, name: str, chart: model_drawing.OverVersions | None) -> str:
     """A chart without points, hidden until there are some; the id of its element."""
     with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
         if chart is None:
             cards.head(ui, "")  # a block's, which the script tells
         else:
-            pairs = [("job", shown.jobs[0]), ("from", shown.query.get("from", "0")), ("csv", name)]
-            csv = html.link("CSV", f"{shown.prefix}{PATH}", pairs, name=f"CSV of {chart.title}")
+            pairs = [("job", selection.jobs[0]), ("from", selection.query.get("from", "0")), ("csv", name)]
+            csv = html.link("CSV", f"{selection.prefix}{PATH}", pairs, name=f"CSV of {chart.title}")
             cards.head(ui, chart.title, chart.help, csv)
         element = ui.echart({"series": []}).classes("st-chart")
     return f"c{element.id}"
@@ -123,22 +123,22 @@ def _drawn_network(manifest: Manifest) -> str:
     return picture(found, "", label)
 
 
-def _tables(shown: Shown, examining: Examining) -> str:
-    version, against, first = (whole(shown.query.get(name)) for name in ("snapshot", "against", "from"))
+def _tables(selection: Selection, examining: Examining) -> str:
+    version, against, first = (whole(selection.query.get(name)) for name in ("snapshot", "against", "from"))
     found = model_drawing.chosen(examining.snapshots, version)
     if found is None:
         return ""
     tables = model_tables.tables(examining.snapshots, found, against, first or 0)
-    return html.joined([*tables, _more(shown, found, first or 0)])
+    return html.joined([*tables, _more(selection, found, first or 0)])
 
 
-def _more(shown: Shown, found: Examined, first: int) -> html.Html:
+def _more(selection: Selection, found: Examined, first: int) -> html.Html:
     """Links to the other blocks, where they are not all drawn."""
     count, size = len(found.blocks), model_drawing.BLOCKS
     if count <= size:
         return html.Html("")
-    kept = [(name, shown.query[name]) for name in ("snapshot", "against") if name in shown.query]
-    pairs, path = [("job", shown.jobs[0]), *kept], f"{shown.prefix}{ROUTE}"
+    kept = [(name, selection.query[name]) for name in ("snapshot", "against") if name in selection.query]
+    pairs, path = [("job", selection.jobs[0]), *kept], f"{selection.prefix}{ROUTE}"
     links = [
         html.link(f"blocks {at + 1} to {min(at + size, count)}", path, [*pairs, ("from", str(at))], current=at == first)
         for at in range(0, count, size)

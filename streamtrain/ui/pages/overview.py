@@ -10,7 +10,7 @@ from streamtrain.clients.dead_letters import not_ours
 from streamtrain.ui import cards, charts, html, telling
 from streamtrain.ui.drawing import BY_ROWS, BY_TIME
 from streamtrain.ui.following import Following
-from streamtrain.ui.shown import MOST_TOGETHER, Shown
+from streamtrain.ui.selection import MOST_TOGETHER, Selection
 
 HELP = "how a job stands and learns, and what happened to it; up to four over each other"
 TITLE = "Overview"
@@ -23,19 +23,19 @@ _WHEN = "%Y-%m-%d %H:%M:%S"
 _TILES = ("state", "snapshot", "learned", "speed", "lag", "loss", "AUC or accuracy", "run")
 
 
-def build(ui: Any, shown: Shown) -> None:
+def build(ui: Any, selection: Selection) -> None:
     """Tiles and tables that follow the first job, and charts that the browser draws and goes on drawing."""
-    jobs = [found for name in shown.jobs[:MOST_TOGETHER] if (found := shown.cluster.of(name)) is not None]
-    unknown = [name for name in shown.jobs if shown.cluster.of(name) is None]
+    jobs = [found for name in selection.jobs[:MOST_TOGETHER] if (found := selection.cluster.of(name)) is not None]
+    unknown = [name for name in selection.jobs if selection.cluster.of(name) is None]
     if unknown or not jobs:
-        _nothing(ui, shown, unknown)
+        _nothing(ui, selection, unknown)
         return
-    ui.html(_choices(shown, jobs), sanitize=False).classes("st-choices")
+    ui.html(_choices(selection, jobs), sanitize=False).classes("st-choices")
     said = ui.html("", sanitize=False).props('aria-live="polite"')
     tiles = ui.html(_tiles(jobs), sanitize=False)
-    elements = {**cards.cards(ui, shown, charts.OVERVIEW), HAPPENED: _happened(ui)}
+    elements = {**cards.cards(ui, selection, charts.OVERVIEW), HAPPENED: _happened(ui)}
     tables = ui.html(_tables(jobs[0]), sanitize=False)
-    cards.drawn_by_script(ui, shown, [each.name for each in jobs], elements)
+    cards.drawn_by_script(ui, selection, [each.name for each in jobs], elements)
 
     def refresh() -> None:
         for each in jobs:
@@ -47,25 +47,27 @@ def build(ui: Any, shown: Shown) -> None:
     ui.timer(REFRESH_S, refresh)
 
 
-def _nothing(ui: Any, shown: Shown, unknown: list[str]) -> None:
-    text = f"There is no job {', '.join(unknown)} on {shown.cluster.bootstrap}." if unknown else "No job is chosen."
-    back = html.link("All jobs", f"{shown.prefix}/")
+def _nothing(ui: Any, selection: Selection, unknown: list[str]) -> None:
+    text = f"There is no job {', '.join(unknown)} on {selection.cluster.bootstrap}." if unknown else "No job is chosen."
+    back = html.link("All jobs", f"{selection.prefix}/")
     ui.html(html.tag("p", html.joined([text, " ", back]), class_="st-empty"), sanitize=False)
 
 
-def _choices(shown: Shown, jobs: list[Following]) -> str:
+def _choices(selection: Selection, jobs: list[Following]) -> str:
     """Links, so that what is seen is what the address says: over time or rows, and which jobs."""
     names = [each.name for each in jobs]
 
     def pairs(which: list[str], x: str) -> list[tuple[str, str]]:
         return [*(("job", name) for name in which), ("x", x)]
 
-    path = f"{shown.prefix}{ROUTE}"
-    by = [html.link(f"over {x}", path, pairs(names, x), current=x == shown.x) for x in (BY_TIME, BY_ROWS)]
-    others = [each.name for each in shown.cluster.jobs if each.name not in names]
+    path = f"{selection.prefix}{ROUTE}"
+    by = [html.link(f"over {x}", path, pairs(names, x), current=x == selection.x) for x in (BY_TIME, BY_ROWS)]
+    others = [each.name for each in selection.cluster.jobs if each.name not in names]
     room = len(names) < MOST_TOGETHER
     more = [html.link(f"with {name}", path, pairs([*names, name], BY_ROWS)) for name in others if room]
-    fewer = [html.link(f"without {name}", path, pairs([n for n in names if n != name], shown.x)) for name in names[1:]]
+    fewer = [
+        html.link(f"without {name}", path, pairs([n for n in names if n != name], selection.x)) for name in names[1:]
+    ]
     return html.joined([html.tag("h1", " and ".join(names)), html.tag("nav", html.joined([*by, *fewer, *more]))])
 
 
@@ -88,7 +90,7 @@ def _tiles(jobs: list[Following]) -> str:
 def _figures(following: Following) -> list[object]:
     snapshot, run, figures = telling.snapshot(following), telling.run(following), telling.window(following)
     loss = telling.loss(following)
-    loss_text = "none yet" if loss is None else f"{loss[1]:.4f} {charts.shown(loss[0])}"
+    loss_text = "none yet" if loss is None else f"{loss[1]:.4f} {charts.format_figure_name(loss[0])}"
     if loss is not None and loss[2] is not None:
         loss_text += f", constant's {loss[2]:.4f}"
     second = next((name for name in ("auc", "accuracy", "r2", "mae") if name in figures), None)
@@ -102,7 +104,7 @@ def _figures(following: Following) -> list[object]:
         telling.NONE if rate is None else f"{rate:,.0f} rows/s",
         telling.NONE if following.standing.get("lag") is None else f"{following.standing['lag']:,} records",
         loss_text,
-        telling.NONE if second is None else f"{figures[second]:.4f} {charts.shown(second)}",
+        telling.NONE if second is None else f"{figures[second]:.4f} {charts.format_figure_name(second)}",
         f"{run['number']} on {run['host']}, {telling.age(since_s)}" if run else "none yet",
     ]
 

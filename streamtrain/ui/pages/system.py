@@ -13,7 +13,7 @@ from streamtrain.ui import asking, cards, charts, html, metrics, telling
 from streamtrain.ui.following import Following
 from streamtrain.ui.metrics import one
 from streamtrain.ui.scraping import Address
-from streamtrain.ui.shown import Shown
+from streamtrain.ui.selection import Selection
 from streamtrain.ui.system import MB, Report
 
 HELP = "processor, memory, GPU, ring and transaction time of a job's processes, from their metrics"
@@ -38,30 +38,30 @@ _OVER = ("ended", "failed")
 _TILES = ("process", "ready", "snapshot", "processor", "memory", "rows/s", "ring", "transaction", "GPU")
 
 
-def build(ui: Any, shown: Shown) -> None:
+def build(ui: Any, selection: Selection) -> None:
     """Tiles and a table that follow the processes, and charts that the browser draws."""
-    following = asking.one_job(ui, shown, TITLE, ROUTE)
+    following = asking.one_job(ui, selection, TITLE, ROUTE)
     if following is None:
         return
-    said = ui.html(_said(shown, following), sanitize=False).props('aria-live="polite"')
+    said = ui.html(_said(selection, following), sanitize=False).props('aria-live="polite"')
     tiles = ui.html(_tiles(following.system.reports), sanitize=False)
-    elements = cards.cards(ui, shown, charts.SYSTEM)
+    elements = cards.cards(ui, selection, charts.SYSTEM)
     table = ui.html(_processes(following.system.reports), sanitize=False).classes("st-narrow")
-    cards.drawn_by_script(ui, shown, [following.name], elements, page="system")
+    cards.drawn_by_script(ui, selection, [following.name], elements, page="system")
 
     def refresh() -> None:
         following.watched()
-        shown.cluster.scraping.watched()
-        said.set_content(_said(shown, following))
+        selection.cluster.scraping.watched()
+        said.set_content(_said(selection, following))
         tiles.set_content(_tiles(following.system.reports))
         table.set_content(_processes(following.system.reports))
 
     ui.timer(REFRESH_S, refresh)
 
 
-def _said(shown: Shown, following: Following) -> str:
+def _said(selection: Selection, following: Following) -> str:
     """Returns the notices about missing addresses and about errors."""
-    scraping, reports = shown.cluster.scraping, following.system.reports
+    scraping, reports = selection.cluster.scraping, following.system.reports
     strangers = scraping.strangers(following.name)
     parts = [_lost(each, following) for each in reports if each.error and each.at_s]
     parts += [_wrong(f"{each.given.url}: {each.error}") for each in strangers if each.error]

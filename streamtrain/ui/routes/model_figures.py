@@ -7,7 +7,7 @@ from typing import Any
 from streamtrain.ui import model_drawing
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.examining import Examining
-from streamtrain.ui.shown import whole
+from streamtrain.ui.selection import whole
 
 HELP = "figures of the blocks of a job's snapshots; of one chart as CSV"
 PATH = "/api/model"

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtrain.ui import charts, drawing
 from streamtrain.ui.cluster import Cluster
-from streamtrain.ui.shown import MOST_TOGETHER
+from streamtrain.ui.selection import MOST_TOGETHER
 
 HELP = "points of the charts of jobs, those that are new"
 PATH = "/api/points"

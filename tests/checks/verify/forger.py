@@ -62,23 +62,23 @@ class Forger:
     logs: dict[int, Edit] = field(default_factory=dict)
 
     def forged(self) -> Written:
-        self._made = copied(self.written)
+        self._copy = copied(self.written)
         self._digests: dict[bytes, bytes] = {}
         self._chains: dict[str, bytes] = {}
         manifests = {unpacked(each.value)["version"]: each for each in self._messages("snapshots", is_manifest)}
         logs: dict[int, list[Message]] = {}
-        for message in self._made.partitions["rounds"][0].messages:
+        for message in self._copy.partitions["rounds"][0].messages:
             logs.setdefault(unpacked(message.value)["version"], []).append(message)
         for version in sorted({*manifests, *logs}):
             self._version(version, manifests.get(version), logs.get(version, []))
         self._mend_others()
-        return self._made
+        return self._copy
 
     def _messages(self, key: str, matches: Callable[[bytes | None], bool]) -> list[Message]:
-        return [each for each in self._made.partitions[key][0].messages if matches(each.key) and each.value is not None]
+        return [each for each in self._copy.partitions[key][0].messages if matches(each.key) and each.value is not None]
 
     def _replace(self, key: str, old: Message, value: bytes, message_key: bytes | None = None) -> None:
-        messages = self._made.partitions[key][old.partition].messages
+        messages = self._copy.partitions[key][old.partition].messages
         index = next(at for at, message in enumerate(messages) if message is old)
         messages[index] = old._replace(value=value, key=old.key if message_key is None else message_key)
 
@@ -129,7 +129,7 @@ class Forger:
             document["digest"] = self._digests.get(document["digest"], document["digest"])
             self._replace("control", message, packed(document))
         digests = {old.hex().encode(): new.hex().encode() for old, new in self._digests.items()}
-        for partition in self._made.partitions["predictions"]:
+        for partition in self._copy.partitions["predictions"]:
             partition.messages = [
                 message._replace(headers=[(name, digests.get(value or b"", value)) for name, value in message.headers])
                 for message in partition.messages
@@ -401,72 +401,74 @@ def replace_a_record_of_many_rows(written: Written) -> None:
 
 FORGERIES: dict[str, Callable[[Written], Any]] = {
     # the round log
-    "the newest log is missing": lambda made: drop_logs(made, versions(made)[-1:].__contains__),
-    "the newest three logs are missing": lambda made: drop_logs(made, versions(made)[-3:].__contains__),
-    "all logs are missing": lambda made: drop_logs(made, lambda version: True),
+    "the newest log is missing": lambda written: drop_logs(written, versions(written)[-1:].__contains__),
+    "the newest three logs are missing": lambda written: drop_logs(written, versions(written)[-3:].__contains__),
+    "all logs are missing": lambda written: drop_logs(written, lambda version: True),
     "the round log is made anew": make_the_round_log_anew,
-    "the first log is missing": lambda made: drop_logs(made, lambda version: version == 2),
-    "a log in the middle is missing": lambda made: drop_logs(made, lambda version: version == 5),
-    "the first log of a restored lineage is missing": lambda made: drop_logs(made, lambda version: version == 10),
+    "the first log is missing": lambda written: drop_logs(written, lambda version: version == 2),
+    "a log in the middle is missing": lambda written: drop_logs(written, lambda version: version == 5),
+    "the first log of a restored lineage is missing": lambda written: drop_logs(written, lambda version: version == 10),
     "a log in the middle is missing and retention took the first": drop_the_first_log_and_one_in_the_middle,
-    "the first part of a log is missing": lambda made: drop_part(made, 0),
-    "the second part of a log is missing": lambda made: drop_part(made, 1),
-    "a log is there twice": lambda made: append_again(made, "rounds", 0),
+    "the first part of a log is missing": lambda written: drop_part(written, 0),
+    "the second part of a log is missing": lambda written: drop_part(written, 1),
+    "a log is there twice": lambda written: append_again(written, "rounds", 0),
     "two logs are swapped": swap_logs,
-    "a tombstone in the round log": lambda made: made.append("rounds", None, b"3/0"),
-    "garbage in the round log": lambda made: made.append("rounds", GARBAGE, b"3/0"),
+    "a tombstone in the round log": lambda written: written.append("rounds", None, b"3/0"),
+    "garbage in the round log": lambda written: written.append("rounds", GARBAGE, b"3/0"),
     "two rows of a record of many are not trained": leave_two_rows_out,
     # manifests and snapshots
-    "a thousand rows seen more everywhere": lambda made: Forger(
-        made, dict.fromkeys(range(1, 100), lambda document: document.update(rows_seen=document["rows_seen"] + 1000))
+    "a thousand rows seen more everywhere": lambda written: Forger(
+        written, dict.fromkeys(range(1, 100), lambda document: document.update(rows_seen=document["rows_seen"] + 1000))
     ).forged(),
     "a position bumped where the log has no range": bump_a_position_without_a_range,
     "another topic id without a gap": change_the_topic_id,
-    "a run that control does not know": lambda made: edited(
-        made, versions(made)[-1], lambda document: document.update(run={"number": 99, "id": "ab" * 16})
+    "a run that control does not know": lambda written: edited(
+        written, versions(written)[-1], lambda document: document.update(run={"number": 99, "id": "ab" * 16})
     ),
-    "another lineage in manifest and log": lambda made: edited(
-        made, versions(made)[-1], lambda document: document.update(lineage="ab" * 16)
+    "another lineage in manifest and log": lambda written: edited(
+        written, versions(written)[-1], lambda document: document.update(lineage="ab" * 16)
     ),
     "the newest snapshot is gone": drop_the_newest_snapshot,
-    "a chunk is missing": lambda made: messages(made, "snapshots").pop(-2),
-    "a chunk is altered": lambda made: change(
-        made, "snapshots", -2, value=changed(messages(made, "snapshots")[-2].value)
+    "a chunk is missing": lambda written: messages(written, "snapshots").pop(-2),
+    "a chunk is altered": lambda written: change(
+        written, "snapshots", -2, value=changed(messages(written, "snapshots")[-2].value)
     ),
-    "a chunk of no snapshot": lambda made: made.append("snapshots", b"chunk", b"s/0099/c/0000"),
-    "garbage in the snapshots": lambda made: made.append("snapshots", GARBAGE, b"s/0001/m"),
-    "a message without a key in the snapshots": lambda made: made.append("snapshots", b"value"),
-    "a tombstone of the newest manifest": lambda made: made.append(
-        "snapshots", None, messages(made, "snapshots")[-1].key
+    "a chunk of no snapshot": lambda written: written.append("snapshots", b"chunk", b"s/0099/c/0000"),
+    "garbage in the snapshots": lambda written: written.append("snapshots", GARBAGE, b"s/0001/m"),
+    "a message without a key in the snapshots": lambda written: written.append("snapshots", b"value"),
+    "a tombstone of the newest manifest": lambda written: written.append(
+        "snapshots", None, messages(written, "snapshots")[-1].key
     ),
     # control
-    "control is empty": lambda made: messages(made, "control").clear(),
-    "a run is missing in control": lambda made: drop(made, "control", lambda each: each.key == b"run/2"),
-    "control names no newest": lambda made: drop(made, "control", lambda each: each.key == b"newest"),
-    "garbage in control": lambda made: made.append("control", GARBAGE, b"run/2"),
+    "control is empty": lambda written: messages(written, "control").clear(),
+    "a run is missing in control": lambda written: drop(written, "control", lambda each: each.key == b"run/2"),
+    "control names no newest": lambda written: drop(written, "control", lambda each: each.key == b"newest"),
+    "garbage in control": lambda written: written.append("control", GARBAGE, b"run/2"),
     # dead letters
-    "a dead letter is missing": lambda made: messages(made, "dead_letters").pop(5),
+    "a dead letter is missing": lambda written: messages(written, "dead_letters").pop(5),
     "the letter of a batch left out is missing": drop_the_letter_of_a_batch,
-    "a dead letter is there twice": lambda made: append_again(made, "dead_letters", 5),
-    "a dead letter of an unknown run": lambda made: set_headers(made, "dead_letters", 5, run=b"77"),
-    "a dead letter of a round never published": lambda made: set_headers(made, "dead_letters", 5, round=b"7777"),
+    "a dead letter is there twice": lambda written: append_again(written, "dead_letters", 5),
+    "a dead letter of an unknown run": lambda written: set_headers(written, "dead_letters", 5, run=b"77"),
+    "a dead letter of a round never published": lambda written: set_headers(written, "dead_letters", 5, round=b"7777"),
     "two dead letters have changed their values": swap_values_of_letters,
     "a dead letter names another offset": change_the_offset_of_a_letter,
     "a dead letter tells another reason": change_the_reason_of_a_letter,
-    "garbage in the dead letters": lambda made: made.append(
+    "garbage in the dead letters": lambda written: written.append(
         "dead_letters", b"garbage", b"k", [("streamtrain-wire", b"1")]
     ),
     # predictions
-    "a prediction is committed twice": lambda made: append_again(made, "predictions", 2),
-    "a request was never answered": lambda made: messages(made, "predictions").pop(1),
-    "a prediction of version abc": lambda made: set_headers(made, "predictions", 2, version=b"abc"),
-    "a prediction of a version to come": lambda made: set_headers(made, "predictions", 2, version=b"99"),
+    "a prediction is committed twice": lambda written: append_again(written, "predictions", 2),
+    "a request was never answered": lambda written: messages(written, "predictions").pop(1),
+    "a prediction of version abc": lambda written: set_headers(written, "predictions", 2, version=b"abc"),
+    "a prediction of a version to come": lambda written: set_headers(written, "predictions", 2, version=b"99"),
     "a prediction with another snapshots digest": give_another_snapshots_digest,
-    "a prediction of a request that is not there": lambda made: set_headers(made, "predictions", 2, offset=b"5000"),
-    "garbage in the predictions": lambda made: made.append("predictions", b"{", b"k"),
-    "a prediction without headers": lambda made: change(made, "predictions", 2, headers=[]),
+    "a prediction of a request that is not there": lambda written: set_headers(
+        written, "predictions", 2, offset=b"5000"
+    ),
+    "garbage in the predictions": lambda written: written.append("predictions", b"{", b"k"),
+    "a prediction without headers": lambda written: change(written, "predictions", 2, headers=[]),
     # records
     "a record lies in a hole": fill_a_hole,
-    "a record is missing": lambda made: messages(made, "records").pop(-4),
+    "a record is missing": lambda written: messages(written, "records").pop(-4),
     "a record has become another": replace_a_record_of_many_rows,
 }

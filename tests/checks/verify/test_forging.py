@@ -119,12 +119,12 @@ def later() -> Written:
 
 @pytest.fixture(scope="module")
 def short() -> Written:
-    made = GoodJob()
-    made.begin()
-    made.more()
-    made.predict()
-    made.end()
-    return made.written
+    job = GoodJob()
+    job.begin()
+    job.more()
+    job.predict()
+    job.end()
+    return job.written
 
 
 def named(kind: str, path: tuple[Any, ...]) -> tuple[str, ...]:
@@ -173,9 +173,9 @@ def test_a_field(whole: Written, later: Written, history: str, topic: str, versi
 @pytest.mark.parametrize(("after", "kind"), [(0, "manifest imported with"), (1, "manifest"), (3, "manifest")])
 def test_a_field_of_a_manifest_of_an_import(positions: str, after: int, kind: str) -> None:
     """The first, which came from elsewhere, one trained on it, and the first after a restore."""
-    made = imported_job(positions)
+    job = imported_job(positions)
     kind = kind if after else f"{kind} {positions}"
-    judge(kind, fields(made.written, "snapshots", min(made.located) + after, SETTINGS))
+    judge(kind, fields(job.written, "snapshots", min(job.located) + after, SETTINGS))
 
 
 def header_forgeries(message: Message) -> Iterator[tuple[Path, Message]]:
@@ -296,7 +296,7 @@ FOUND_BY = {
 def test_a_forgery(whole: Written, later: Written, name: str) -> None:
     """Found, and by the check that is for it."""
     histories = {"whole": whole, "later": later}
-    reports = {kind: check_topics(forged(made, name).topics()) for kind, made in histories.items()}
+    reports = {kind: check_topics(forged(written, name).topics()) for kind, written in histories.items()}
     wrong = [kind for kind, report in reports.items() if report.ok != ((kind, name) in UNSEEN)]
     assert wrong == [], "\n".join(line for kind in wrong for line in (kind, *reports[kind].lines()))
     check, words = FOUND_BY.get(name, ("", ""))

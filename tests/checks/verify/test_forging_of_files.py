@@ -55,8 +55,8 @@ def history(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Writt
     return read(job), found_files(paths)
 
 
-def checked(made: Written, files: list[FoundFile], fast: bool = False) -> Report:
-    return check_topics(replace(made.topics(), files=GivenFiles(files) if files else None), fast)
+def checked(written: Written, files: list[FoundFile], fast: bool = False) -> Report:
+    return check_topics(replace(written.topics(), files=GivenFiles(files) if files else None), fast)
 
 
 def ends_first(ranges: Any) -> Any:
@@ -66,19 +66,19 @@ def ends_first(ranges: Any) -> Any:
 
 def recount(**more: dict[str, int]) -> Forge:
     """Changes the first range of a publication that begins and ends within a file, and all that counts it."""
-    return lambda made: recounted(made, versions(made)[1], lambda ranges: [0], **{**LESS, **more})
+    return lambda written: recounted(written, versions(written)[1], lambda ranges: [0], **{**LESS, **more})
 
 
-def leave_the_rest_of_the_first_file(made: Written) -> Written:
+def leave_the_rest_of_the_first_file(written: Written) -> Written:
     """Leaves the first file's last row out of all ranges and counts. The next file is read all the same."""
-    logs = [unpacked(message.value) for message in messages(made, "rounds")]
+    logs = [unpacked(message.value) for message in messages(written, "rounds")]
     found = next(log["version"] for log in logs if len(ends_first(tables(log)[0])))
     of_ranges = {"to_offset": -1, "trained": -1}
     of_manifests = {"positions.partitions.0.0": -1, **LESS["manifests"]}
-    return recounted(made, found, ends_first, **{**LESS, "ranges": of_ranges, "manifests": of_manifests})
+    return recounted(written, found, ends_first, **{**LESS, "ranges": of_ranges, "manifests": of_manifests})
 
 
-def with_files(made: Written, change: Callable[[list[Any]], None], consistent: bool) -> Written:
+def with_files(written: Written, change: Callable[[list[Any]], None], consistent: bool) -> Written:
     """Changes the files in each manifest; `consistent`: what names them by their digests follows."""
     identity: dict[str, str] = {}
 
@@ -87,8 +87,8 @@ def with_files(made: Written, change: Callable[[list[Any]], None], consistent: b
             if "files" in gap:
                 before = gap["topic_id"][1]
                 change(gap["files"])
-                made_of = "".join(file[1] for file in gap["files"]).encode()
-                identity[before] = "files:" + sha256(made_of).hexdigest() if consistent else before
+                digests = "".join(file[1] for file in gap["files"]).encode()
+                identity[before] = "files:" + sha256(digests).hexdigest() if consistent else before
                 gap["topic_id"][1] = identity[before]
         document["positions"]["topic_id"] = identity[document["positions"]["topic_id"]]
 
@@ -96,12 +96,12 @@ def with_files(made: Written, change: Callable[[list[Any]], None], consistent: b
         for terms in document["terms"]:
             terms["topic_id"] = identity.get(terms["topic_id"], terms["topic_id"])
 
-    found = [each.value for each in messages(made, "snapshots") if (each.key or b"").endswith(b"/m")]
+    found = [each.value for each in messages(written, "snapshots") if (each.key or b"").endswith(b"/m")]
     every = [unpacked(value)["version"] for value in found if value]
-    first = Forger(made, manifests=dict.fromkeys(every, manifest)).forged()  # the identity is known then
+    first = Forger(written, manifests=dict.fromkeys(every, manifest)).forged()  # the identity is known then
     if not consistent:
         return first
-    return Forger(first, logs=dict.fromkeys(versions(made), log)).forged()
+    return Forger(first, logs=dict.fromkeys(versions(written), log)).forged()
 
 
 def swap(files: list[Any]) -> None:
@@ -124,34 +124,38 @@ FORGED: dict[str, tuple[Forge, str, bool]] = {
     "a gap of rows": (recount(ranges={"from_offset": 1, "trained": -1}), "expected a range from", True),
     "a row within a range is not trained": (recount(), "trained of the records are", False),
     "the rest of the first file is left": (leave_the_rest_of_the_first_file, "is left at row", True),
-    "digests are swapped": (lambda made: with_files(made, swap, False), "have the digests", True),
-    "a digest is another": (lambda made: with_files(made, another, False), "ab" * 32, True),
-    "digests are swapped everywhere": (lambda made: with_files(made, swap, True), "records are", False),
-    "a file is a row shorter": (lambda made: with_files(made, shorter, False), "up to row 900, and has 899", True),
+    "digests are swapped": (lambda written: with_files(written, swap, False), "have the digests", True),
+    "a digest is another": (lambda written: with_files(written, another, False), "ab" * 32, True),
+    "digests are swapped everywhere": (lambda written: with_files(written, swap, True), "records are", False),
+    "a file is a row shorter": (
+        lambda written: with_files(written, shorter, False),
+        "up to row 900, and has 899",
+        True,
+    ),
 }
 
 
 def test_a_good_history_passes(history: tuple[Written, list[FoundFile]]) -> None:
-    made, files = history
-    assert len(versions(made)) >= 3
+    written, files = history
+    assert len(versions(written)) >= 3
     for given in (files, []):
         for fast in (False, True):
-            report = checked(copied(made), given, fast)
+            report = checked(copied(written), given, fast)
             assert report.ok, "\n".join(report.lines())
 
 
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forgery_is_named(history: tuple[Written, list[FoundFile]], name: str) -> None:
-    made, files = history
+    written, files = history
     forge, words, without_files = FORGED[name]
-    forged = forge(made)
+    forged = forge(written)
     for given in (files, []) if without_files else (files,):
         assert any(words in each for each in problems(forged, given)), problems(forged, given)
 
 
-def problems(made: Written, given: list[FoundFile]) -> list[str]:
+def problems(written: Written, given: list[FoundFile]) -> list[str]:
     try:
-        return [each for check in checked(made, given).checks for each in check.problems]
+        return [each for check in checked(written, given).checks for each in check.problems]
     except UserMistake as mistake:
         return [str(mistake)]
 

@@ -45,11 +45,11 @@ from tests.checks.verify.topics_in_memory import (
     small_windows,  # noqa: F401
 )
 
-BOTH = pytest.mark.parametrize("later", [lambda made: made, compacted])
+BOTH = pytest.mark.parametrize("later", [lambda job: job, compacted])
 
 
-def passed(made: GoodJob, fast: bool = False, exactly_once: bool = True, **changes: int) -> Report:
-    report = check_topics(replace(made.written.topics(exactly_once), **changes), fast)
+def passed(job: GoodJob, fast: bool = False, exactly_once: bool = True, **changes: int) -> Report:
+    report = check_topics(replace(job.written.topics(exactly_once), **changes), fast)
     assert report.ok, "\n".join(report.lines())
     return report
 
@@ -60,27 +60,27 @@ def not_checkable(report: Report, name: str) -> str:
 
 @BOTH
 def test_a_good_job_passes(later) -> None:
-    made = later(good_job())
+    job = later(good_job())
     for fast in (False, True):
-        passed(made, fast)
+        passed(job, fast)
 
 
 @BOTH
 @pytest.mark.parametrize("positions", ["keep", "beginning"])
 def test_a_job_that_began_with_an_import_passes(later, positions: str) -> None:
-    made = later(imported_job(positions))
-    first = min(made.located)
-    here = first in [each.version for each in made.lineage.kept] or later is not compacted
+    job = later(imported_job(positions))
+    first = min(job.located)
+    here = first in [each.version for each in job.lineage.kept] or later is not compacted
     for fast in (False, True):
-        words = not_checkable(passed(made, fast), "lineage")
+        words = not_checkable(passed(job, fast), "lineage")
         assert (f"snapshot {first}: its parameters are those of snapshot {first - 1} of job good" in words) == here
 
 
 def test_an_import_that_nothing_has_followed_yet() -> None:
-    made, other = GoodJob(), started()
-    made.begin(imports=other)
-    assert "are those of snapshot 3 of job good" in not_checkable(passed(made), "lineage")
-    made.end()
+    job, other = GoodJob(), started()
+    job.begin(imports=other)
+    assert "are those of snapshot 3 of job good" in not_checkable(passed(job), "lineage")
+    job.end()
     untrained, unseen = GoodJob(), GoodJob()
     untrained.begin()
     unseen.begin(imports=untrained)
@@ -88,71 +88,71 @@ def test_an_import_that_nothing_has_followed_yet() -> None:
 
 
 def started() -> GoodJob:
-    made = GoodJob()
-    made.produce()
-    made.begin()
-    made.train()
-    made.more(5)
-    return made
+    job = GoodJob()
+    job.produce()
+    job.begin()
+    job.train()
+    job.more(5)
+    return job
 
 
 @BOTH
 def test_recreated_records_are_a_gap_and_the_old_ones_are_not_required(later) -> None:
-    made = started()
-    made.written.topic_ids["records"] = "another-topic-id"
-    made.written.partitions["records"] = [Partition(), Partition()]
-    made.produce(3)
-    made.begin(accept_gap=True)
-    made.train()
-    assert "partition 0 offsets 0 to" in not_checkable(passed(later(made)), "records")
-    made.begin(fresh=True)
-    made.train()
+    job = started()
+    job.written.topic_ids["records"] = "another-topic-id"
+    job.written.partitions["records"] = [Partition(), Partition()]
+    job.produce(3)
+    job.begin(accept_gap=True)
+    job.train()
+    assert "partition 0 offsets 0 to" in not_checkable(passed(later(job)), "records")
+    job.begin(fresh=True)
+    job.train()
     for _ in range(4):
-        made.more(2)
-    words = not_checkable(passed(later(made)), "tiling")
+        job.more(2)
+    words = not_checkable(passed(later(job)), "tiling")
     assert ("the manifests that would tell a gap are gone" in words) == (later is compacted)
 
 
 def test_a_format_that_changes_between_starts() -> None:
-    made = started()
-    made.use(format="json")
-    made.begin()
-    made.written.append("records", b'{"x": 1, "z": 1, "at": 1700000009999, "y": 1}')
-    made.train()
-    passed(made)
+    job = started()
+    job.use(format="json")
+    job.begin()
+    job.written.append("records", b'{"x": 1, "z": 1, "at": 1700000009999, "y": 1}')
+    job.train()
+    passed(job)
 
 
 def test_columns_that_change_with_a_fresh_start() -> None:
-    made = started()
-    made.use(missing='"dead_letter"')
-    made.begin(fresh=True)
-    made.train()
-    report = passed(made)
+    job = started()
+    job.use(missing='"dead_letter"')
+    job.begin(fresh=True)
+    job.train()
+    report = passed(job)
     assert report.rows_filtered == 0 and report.rows_dead > 10
 
 
 def test_a_log_that_retention_has_shortened() -> None:
-    made = compacted(good_job())
+    job = compacted(good_job())
     for topic, index in (("rounds", 6), ("dead_letters", 40), ("predictions", 9)):
-        partition = made.written.partitions[topic][0]
+        partition = job.written.partitions[topic][0]
         partition.remove(partition.messages[index].offset)
-    report = passed(made)
+    report = passed(job)
     assert "retention" in not_checkable(report, "dead letters") and report.versions is not None
-    rounds = made.written.partitions["rounds"][0]
+    rounds = job.written.partitions["rounds"][0]
     rounds.remove(rounds.end)
-    report = passed(made)
+    report = passed(job)
     assert "removed by retention" in not_checkable(report, "tiling") and report.versions is None
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_records_that_their_policy_lets_kafka_compact_are_counted_and_no_others_may_lack(left: int) -> None:
-    made = clean_job()
+    job = clean_job()
     gone = 0
-    for partition in made.written.partitions["records"]:
+    for partition in job.written.partitions["records"]:
         kept = partition.messages[left::3]
         gone += len(partition.messages) - len(kept)
         partition.messages = kept
-    topics = made.written.topics()
+    topics = job.written.topics()
     assert topics.records is not None and not check_topics(topics).ok
     report = check_topics(replace(topics, records=replace(topics.records, compacted=True)))
     assert report.ok, "\n".join(report.lines())
@@ -162,46 +162,46 @@ def test_records_that_their_policy_lets_kafka_compact_are_counted_and_no_others_
 
 
 def test_what_was_published_while_the_topics_were_read() -> None:
-    made = good_job()
-    ends = {key: made.written.partitions[key][0].end for key in ("predictions", "snapshots")}
-    control_end = made.written.partitions["control"][0].end
-    made.begin()
-    made.more(4)
-    made.predict()
+    job = good_job()
+    ends = {key: job.written.partitions[key][0].end for key in ("predictions", "snapshots")}
+    control_end = job.written.partitions["control"][0].end
+    job.begin()
+    job.more(4)
+    job.predict()
     for key, end in ends.items():
-        for partition in made.written.partitions[key]:
+        for partition in job.written.partitions[key]:
             partition.messages = [message for message in partition.messages if message.offset < end]
             partition.end = min(partition.end, end)
-    passed(made, control_end=control_end)
+    passed(job, control_end=control_end)
 
 
 def test_requests_made_again() -> None:
-    made = started()
-    made.predict()
-    made.written.partitions["requests"] = [Partition(), Partition()]
-    made.predict(2)
+    job = started()
+    job.predict()
+    job.written.partitions["requests"] = [Partition(), Partition()]
+    job.predict(2)
     for fast in (False, True):
-        assert "before this one" in not_checkable(passed(made, fast), "predictions")
+        assert "before this one" in not_checkable(passed(job, fast), "predictions")
 
 
 def test_a_request_answered_twice_at_least_once() -> None:
-    made = started()
-    made.predict()
-    again = made.written.partitions["predictions"][0].messages[0]
-    made.written.append("predictions", again.value, again.key, again.headers)
-    assert "1 requests were answered twice" in not_checkable(passed(made, exactly_once=False), "predictions")
-    assert not check_topics(made.written.topics()).ok
+    job = started()
+    job.predict()
+    again = job.written.partitions["predictions"][0].messages[0]
+    job.written.append("predictions", again.value, again.key, again.headers)
+    assert "1 requests were answered twice" in not_checkable(passed(job, exactly_once=False), "predictions")
+    assert not check_topics(job.written.topics()).ok
 
 
 @pytest.mark.parametrize("damage", ["garbage", "an older manifest"])
 def test_damage_that_a_fresh_start_has_passed_over(damage: str) -> None:
-    made = started()
-    found = [message for message in made.written.partitions["snapshots"][0].messages if is_manifest(message.key)][-2]
-    made.written.append("snapshots", b"garbage" if damage == "garbage" else found.value, found.key)
-    assert not check_topics(made.written.topics()).ok
-    made.begin(fresh=True, damaged=found.key.decode().removesuffix("/m"))
-    made.train()
-    assert "passed over" in not_checkable(passed(made), "snapshots")
+    job = started()
+    found = [message for message in job.written.partitions["snapshots"][0].messages if is_manifest(message.key)][-2]
+    job.written.append("snapshots", b"garbage" if damage == "garbage" else found.value, found.key)
+    assert not check_topics(job.written.topics()).ok
+    job.begin(fresh=True, damaged=found.key.decode().removesuffix("/m"))
+    job.train()
+    assert "passed over" in not_checkable(passed(job), "snapshots")
 
 
 def test_no_snapshot_at_all() -> None:
@@ -226,9 +226,9 @@ def found(written: Written, check: str) -> str:
 @BOTH
 def test_a_log_without_dead_letters_and_predictions(later: Any) -> None:
     """Nothing beside the fold can tell."""
-    made = later(clean_job())
-    passed(made)
-    assert [name for name in LOGS if check_topics(forged(made.written, name).topics()).ok] == []
+    job = later(clean_job())
+    passed(job)
+    assert [name for name in LOGS if check_topics(forged(job.written, name).topics()).ok] == []
 
 
 def test_ranges_that_overlap_within_a_log(later: Written) -> None:
@@ -298,17 +298,17 @@ SCORES = (0.5, 0.4, 0.45, 0.3, 0.35, 0.36)
 
 
 def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None, starts: int = 3) -> GoodJob:
-    made = GoodJob(clean=True)
-    made.use(early=settings)
+    job = GoodJob(clean=True)
+    job.use(early=settings)
     scores = iter(SCORES)
     for start in ({}, {}, {"restore": 3})[:starts]:
-        made.begin(**start)
+        job.begin(**start)
         for publication in range(2):
-            made.produce(12 if held_out is None or publication else 2)  # no window closes then
+            job.produce(12 if held_out is None or publication else 2)  # no window closes then
             score = next(scores)
             validation_scores = {"held_out": {"log_loss": score}} if held_out is not None and publication else {}
-            made.train(score=score, scores=validation_scores, held_out=held_out, passes=publication)
-    return made
+            job.train(score=score, scores=validation_scores, held_out=held_out, passes=publication)
+    return job
 
 
 def found_of(written: Written) -> Check | None:
@@ -328,7 +328,7 @@ def of_case(case: str, starts: int = 3) -> Written:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("later", [lambda made: made, compacted], ids=["whole", "later"])
+@pytest.mark.parametrize("later", [lambda job: job, compacted], ids=["whole", "later"])
 def test_what_a_trainer_tells_is_right(case: str, later: Any) -> None:
     written = later(trained(*CASES[case])).written
     report = check_topics(written.topics())
@@ -364,18 +364,18 @@ def test_whatever_else_it_tells_is_found(case: str, version: int, part: slice) -
 
 def test_metrics_that_do_not_fit_the_settings_are_found() -> None:
     for early, metrics in (("", {"early_stopping": {"epochs": 0}}), (EARLY, {})):
-        made = GoodJob(clean=True)
-        made.use(early=early)
-        made.begin()
+        job = GoodJob(clean=True)
+        job.use(early=early)
+        job.begin()
         for _ in range(2):
-            made.more()
-        version = max(made.located)
+            job.more()
+        version = max(job.located)
 
         def edit(document: dict[str, Any], metrics: dict[str, Any] = metrics) -> None:
             document["metrics"].pop("early_stopping", None)
             document["metrics"] |= metrics
 
-        check = found_of(edited(made.written, version, edit))
+        check = found_of(edited(job.written, version, edit))
         assert check is not None and len(check.problems) == 1 and f"snapshot {version}: " in check.problems[0]
 
 

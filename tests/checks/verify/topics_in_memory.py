@@ -465,14 +465,14 @@ class GoodJob:
     def _publish(self, columns: Columns, letters: list[DeadLetter], last: int, metrics: Any, deaths: int = 0) -> None:
         self.written.clock_ms += 600
         with patch.object(publication, "time", SimpleNamespace(time_ns=lambda: self.written.clock_ms * 1_000_000)):
-            made = self.publisher.assemble(self.lineage, self._state, last, columns, metrics, deaths)
-        self.assembled = made
+            assembly = self.publisher.assemble(self.lineage, self._state, last, columns, metrics, deaths)
+        self.assembled = assembly
         dead = [("dead_letters", dead_letters.message(letter)) for letter in letters]
-        messages = messages_of(made, {key: key for key in self.written.partitions})
+        messages = messages_of(assembly, {key: key for key in self.written.partitions})
         offset = self.written.transaction([*dead, *messages])["snapshots"]
-        self.lineage: Lineage = adopt(self.lineage, made, offset)
-        manifest = made.snapshot.manifest
-        self.located[manifest.version] = Located(manifest, made.snapshot.digest, offset)
+        self.lineage: Lineage = adopt(self.lineage, assembly, offset)
+        manifest = assembly.snapshot.manifest
+        self.located[manifest.version] = Located(manifest, assembly.snapshot.digest, offset)
         self._states[manifest.version] = self._state.copy()
 
     def end(self, exit_code: int = 0) -> None:
@@ -516,71 +516,71 @@ def imported_job(positions: str = "beginning") -> GoodJob:
     other.begin()
     for _ in range(3):
         other.more()
-    made = GoodJob(clean=True)
+    job = GoodJob(clean=True)
     if positions == "keep":
-        made.written.partitions["records"] = deepcopy(other.written.partitions["records"])
-    made.begin(imports=other, positions=positions)
-    made.end()
-    first = max(made.located)
+        job.written.partitions["records"] = deepcopy(other.written.partitions["records"])
+    job.begin(imports=other, positions=positions)
+    job.end()
+    first = max(job.located)
     for start in ({}, {}, {"restore": first + 1}, {"fresh": True}):
-        made.begin(**start)
-        made.more()
-    return made
+        job.begin(**start)
+        job.more()
+    return job
 
 
 def good_job() -> GoodJob:
     """Two lineages, five runs, a partition added, a gap accepted, batches left out, every kind of row, predictions."""
-    made = GoodJob()
-    made.produce()
-    made.begin()
-    made.train()
-    made.more(rejected=1)
-    made.more(20, bad=False)
-    made.predict()
-    made.more(3, closed_by=CloseReason.END, deaths=1)
-    made.end()
-    made.add_partition()
-    made.produce(5)
-    made.begin()
-    made.train()
-    made.predict()
-    made.more(4, deaths=2)
-    made.produce(4, bad=False)
-    made.begin()
-    made.train()
-    made.end(130)
-    made.begin(restore=7)
+    job = GoodJob()
+    job.produce()
+    job.begin()
+    job.train()
+    job.more(rejected=1)
+    job.more(20, bad=False)
+    job.predict()
+    job.more(3, closed_by=CloseReason.END, deaths=1)
+    job.end()
+    job.add_partition()
+    job.produce(5)
+    job.begin()
+    job.train()
+    job.predict()
+    job.more(4, deaths=2)
+    job.produce(4, bad=False)
+    job.begin()
+    job.train()
+    job.end(130)
+    job.begin(restore=7)
     for _ in range(3):
-        made.more(6, bad=False)
-        made.predict()
-    made.end()
-    made.produce(9, bad=False)
-    records = made.written.partitions["records"][2]
+        job.more(6, bad=False)
+        job.predict()
+    job.end()
+    job.produce(9, bad=False)
+    records = job.written.partitions["records"][2]
     records.remove(records.end - 8)
-    made.begin(accept_gap=True)
+    job.begin(accept_gap=True)
     for _ in range(2):
-        made.train()
-        made.predict(2)
-        made.produce(4)
+        job.train()
+        job.predict(2)
+        job.produce(4)
     with patch.object(rounds, "MESSAGE_BYTES", 1_700):  # a log in parts
-        made.train()
-    made.more(4, partitions=[0, 2])
-    made.end()
-    return made
+        job.train()
+    job.more(4, partitions=[0, 2])
+    job.end()
+    return job
 
 
 def clean_job() -> GoodJob:
     """A short history without dead letters and predictions, in which only the fold can find a forgery."""
-    made = GoodJob(clean=True)
+    job = GoodJob(clean=True)
     for start in ({}, {}, {"restore": 4}):
-        made.begin(**start)
+        job.begin(**start)
         for _ in range(3):
-            made.more()
-    return made
+            job.more()
+    return job
 
 
-def compacted(made: GoodJob) -> GoodJob:
+def compacted(job: GoodJob) -> GoodJob:
     """The same job after compaction."""
-    made.written.compact("snapshots")
-    made.written.compact("control")
-    return made
+    job.written.compact("snapshots")
+    job.written.compact("control")
+    return job

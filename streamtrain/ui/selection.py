@@ -11,7 +11,7 @@ MOST_TOGETHER = 4  # jobs in one chart
 
 
 @dataclass(frozen=True)
-class Shown:
+class Selection:
     """All of it stands in the page's address. `prefix`: what stands before every path; `query`: what else there is,
     which a page reads for itself."""
 

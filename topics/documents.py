@@ -8,7 +8,7 @@ from typing import Any
 from streamtrain.topics.topic import Message
 
 Document = dict[str, Any]
-MOST_SHOWN_BYTES = 200  # of a value nobody could decode
+MAX_TEXT_BYTES = 200  # of a value nobody could decode
 
 
 def text(raw: bytes | None) -> Any:
@@ -23,11 +23,11 @@ def text(raw: bytes | None) -> Any:
 
 def cut(raw: bytes | None) -> Any:
     """The same of a value that may be long."""
-    if raw is None or len(raw) <= MOST_SHOWN_BYTES:
+    if raw is None or len(raw) <= MAX_TEXT_BYTES:
         return text(raw)
     return {
         "bytes": len(raw),
-        "begins": text(raw[:MOST_SHOWN_BYTES].decode("utf-8", "ignore").encode()) or raw[:16].hex(),
+        "begins": text(raw[:MAX_TEXT_BYTES].decode("utf-8", "ignore").encode()) or raw[:16].hex(),
     }
 
 

@@ -162,16 +162,10 @@ class OnCuda(Protocol):
 
 @dataclass(frozen=True)
 class Op:
-    """A kernel's declaration, its meaning in NumPy, and arguments to try it with.
-
-    `reference` takes the kernel's arguments in order, arrays as NumPy views it writes into.
-    `example(rng, n)` gives argument values by name for about n elements; outputs may be left out.
-    """
+    """A kernel's declaration."""
 
     name: str
     args: tuple[Arg, ...]
-    reference: Callable[..., None]
-    example: Callable[[np.random.Generator, int], dict[str, Any]]
     each: tuple[str, ...] = ()   # CUDA launch: independent turns over the product of these sizes (ST_FOR) ...
     rows: tuple[str, ...] = ()   # ... or a block of 32 threads for each of them (ST_ROWS); () of both: one block
     types: tuple[str, ...] = ("",)
@@ -179,7 +173,6 @@ class Op:
     launches: tuple[str, ...] = ()   # ops whose kernels that way launches
     products: tuple[str, ...] = ()   # of a matrix product: the sizes whose product is its multiplications
     tiles: Tiles = ""   # whether it may be run on a tile of a batch's rows after another, see compute/tiling.py
-    tolerance: float = 2e-6      # of a backend against the reference, relative to the largest magnitude; double: 1e-12
 
     @property
     def host_only(self) -> bool:

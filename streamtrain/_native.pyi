@@ -65,7 +65,6 @@ SCHEDULE_STANDING: str
 WINDOWS_CLOSED: str
 TALLY_ENTRIES: int  # distinct logits (native/base/tally.h)
 TALLY_WIDTH: int
-TALLY_MARKS: int
 DISTINCT: str  # ends of the names of a tally and of a closed window's figures of it
 CURVES: str
 WINDOW_ROWS: int  # of a window, at the least

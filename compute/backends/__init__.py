@@ -1,7 +1,7 @@
 """The registry of backends. A file has HELP, PRIORITY, PRIORITY_NAME, CALLS_OUT (whether its plans take networks of
 other libraries), TILE_ROWS (rows of a batch that are computed at a time, 0: all), device_count(), answers() and
 compile(). "auto" is the backend of the highest priority that answers: PRIORITY, or the number that the environment
-gives by PRIORITY_NAME; one of None is never chosen by itself.
+gives by PRIORITY_NAME.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ get = REGISTRY.get
 
 
 def priority_names() -> dict[str, str]:
-    """Returns the environment's name for the priority of each backend that has one."""
-    found = {name: REGISTRY.constants(name) for name in names()}
-    return {name: each["PRIORITY_NAME"] for name, each in found.items() if each["PRIORITY"] is not None}
+    """Returns the environment's name for the priority of each backend."""
+    return {name: REGISTRY.constants(name)["PRIORITY_NAME"] for name in names()}
 
 
 def priorities() -> dict[str, int]:
-    """Returns the priority of each backend that has one. Raises UserMistake where the environment gives no whole
-    number."""
+    """Returns the priority of each backend. Raises UserMistake where the environment gives no whole number."""
     found: dict[str, int] = {}
     for backend, name in priority_names().items():
         text = os.environ.get(name)

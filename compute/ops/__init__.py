@@ -1,4 +1,4 @@
-"""The registry of ops: each file declares the kernels of native/kernels/<stem>.h and their meaning in NumPy."""
+"""The registry of ops: each file declares the signatures of the kernels of native/kernels/<stem>.h."""
 
 from __future__ import annotations
 

@@ -1,40 +1,16 @@
-"""The common parts of ops of losses of a number: their arguments, their reference and an example."""
+"""The arguments that the ops of losses of a number have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from streamtrain.compute.ops._batch import share, step, weights
-from streamtrain.compute.spec import Arg, Array, Op, given, out, size, step_read, value
+from streamtrain.compute.spec import Op, given, out, size, step_read, value
 
 ROWS = ("f32", "rows")
 
 
-def number_op(name: str, at: Callable[..., tuple[Array, Array]], /, **settings: float) -> Op:
-    """`at` gives loss and slope, each [rows], of the errors [rows] and the settings; these with values to try."""
-
-    def reference(rows: int, *given: Any) -> None:
-        values, (z, label, weight, mean, scale, step_block, dz, loss, p) = given[:-9], given[-9:]
-        counts = weight > 0
-        each, slope = at((z - (label - mean[0]) * scale[0]).astype(np.float64), *values)
-        p[:] = z / scale[0] + mean[0]
-        loss[:] = np.where(counts, each, 0)
-        dz[:] = np.where(counts, weight * share(step_block) * slope, 0)
-
-    def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-        weight, z = weights(rng, n), rng.normal(0, 3, n)
-        z[weight == 0] = np.nan   # what a row of weight 0 holds does not matter
-        return {
-            "rows": n, **settings, "z": z, "label": rng.normal(40, 10, n), "weight": weight, "mean": [41.0],
-            "scale": [0.1], "step": step(weight),
-        }
-
-    args: tuple[Arg, ...] = (
-        size("rows"), *(value(setting) for setting in settings), given("z", *ROWS), given("label", *ROWS),
-        given("weight", *ROWS), given("mean", "f32", 1), given("scale", "f32", 1), step_read(), out("dz", *ROWS),
-        out("loss", *ROWS), out("p", *ROWS),
+def number_op(name: str, *settings: str) -> Op:
+    args = (
+        size("rows"), *map(value, settings), given("z", *ROWS), given("label", *ROWS), given("weight", *ROWS),
+        given("mean", "f32", 1), given("scale", "f32", 1), step_read(), out("dz", *ROWS), out("loss", *ROWS),
+        out("p", *ROWS),
     )
-    return Op(name, args, reference, example, each=("rows",), tiles="rows")
+    return Op(name, args, each=("rows",), tiles="rows")

@@ -8,11 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from streamtrain.compute.spec import Array, Op, given, out, size
+from streamtrain.compute.spec import Op, given, out, size
 
 
 def he(inputs: int, outputs: int) -> float:
@@ -38,26 +35,12 @@ class Activation:
     start: Callable[[int, int], float]
 
 
-def activation(
-    name: str, forward: Callable[[Array], Array], slope: Callable[[Array, Array], Array]
-) -> tuple[Op, Op]:
-    """Ops of an elementwise y = forward(x) with dx = dy * slope(x, y), both computed in float64."""
-
-    def reference(n: int, y: Array, x: Array) -> None:
-        y[:] = forward(x.astype(np.float64))
-
-    def reference_gradient(n: int, dx: Array, dy: Array, x: Array, y: Array) -> None:
-        dx[:] = dy * slope(x.astype(np.float64), y.astype(np.float64))
-
-    def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-        x = rng.normal(0, 4, n)
-        return {"n": n, "x": x, "y": forward(x), "dy": rng.normal(size=n)}
-
+def activation(name: str) -> tuple[Op, Op]:
     vector = ("T", "n")
     return (
-        Op(f"{name}_forward", (size("n"), out("y", *vector), given("x", *vector)), reference, example, each=("n",),
-           tiles="rows", types=("float", "double")),
+        Op(f"{name}_forward", (size("n"), out("y", *vector), given("x", *vector)), each=("n",), tiles="rows",
+           types=("float", "double")),
         Op(f"{name}_gradient",
            (size("n"), out("dx", *vector), given("dy", *vector), given("x", *vector), given("y", *vector)),
-           reference_gradient, example, each=("n",), tiles="rows", types=("float", "double")),
+           each=("n",), tiles="rows", types=("float", "double")),
     )

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from streamtrain.compute.spec import Array, Op, changed, given, out, size
+from streamtrain.compute.spec import Op, changed, given, out, size
 
 HELP = "logits of the classes' shares by the weights seen, with half a count each beforehand"
-
-
-def reference(outputs: int, classes: int, seen: Array, offset: Array) -> None:
-    counts = seen + 0.5
-    offset[:] = np.log(counts[1] / counts[0]) if outputs == 1 else np.log(counts / counts.sum())
-
-
-def add(rows: int, outputs: int, offset: Array, z: Array) -> None:
-    z += offset
-
-
-def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    classes = 2 + n % 70
-    outputs = 1 if n % 3 == 0 else classes
-    return {
-        "rows": n, "outputs": outputs, "classes": 2 if outputs == 1 else classes,
-        "seen": rng.integers(0, 1000, 2 if outputs == 1 else classes) * 1.0, "offset": rng.normal(size=outputs),
-        "z": rng.normal(size=(n, outputs)),
-    }
-
 
 OPS = (
     Op(
         "class_prior",
         (size("outputs"), size("classes"), given("seen", "f64", "classes"), out("offset", "f32", "outputs")),
-        reference, example, each=("outputs",),
+        each=("outputs",),
     ),
     Op(
         "add_offset",
         (size("rows"), size("outputs"), given("offset", "f32", "outputs"), changed("z", "f32", "rows", "outputs")),
-        add, example, rows=("rows",), tiles="rows",
+        rows=("rows",), tiles="rows",
     ),
 )

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from streamtrain.compute.ops._update import update
-from streamtrain.compute.spec import Array
 
 HELP = "follow the regularised leader, one rate a coordinate"
 
-
-def formula(
-    rate: float, number: int, g: Array, p: Array, z: Array, n: Array, beta: float, l1: float, l2: float
-) -> tuple[Array, ...]:
-    begun = np.where(n == 0, -(p * (beta / rate + l2) + l1 * np.sign(p)), z)
-    total = n + g * g
-    leader = begun + g - (np.sqrt(total) - np.sqrt(n)) / rate * p
-    beyond = np.sign(leader) * np.maximum(abs(leader) - l1, 0)
-    return -beyond / ((beta + np.sqrt(total)) / rate + l2), leader, total
-
-
-OPS = update("ftrl", formula, ("z", "n"), {"beta": 1.0, "l1": 0.05, "l2": 0.1})
+OPS = update("ftrl", 3)

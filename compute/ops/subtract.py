@@ -3,4 +3,4 @@
 from streamtrain.compute.ops._pair import forward_of
 
 HELP = "a - b"
-OPS = (forward_of("subtract", lambda a, b: a - b),)
+OPS = (forward_of("subtract"),)

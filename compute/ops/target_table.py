@@ -2,64 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from streamtrain.compute.ops._batch import weights
-from streamtrain.compute.ops.embedding import CATEGORIES, bucket
-from streamtrain.compute.spec import Array, Op, changed, given, part, size
+from streamtrain.compute.ops.embedding import CATEGORIES
+from streamtrain.compute.spec import Op, changed, given, part, size
 from streamtrain.compute.spec import value as plain
 
 HELP = "weight and weighted label by bucket of a category, as how far a bucket's mean lies from that of all"
-LEAST_SHARE = 1e-12   # of the mean's square: a variance below it is what rounding leaves
-
-
-def add(
-    rows: int, columns: int, column: int, buckets: int, categories: Array, label: Array, weight: Array, sums: Array
-) -> None:
-    counted = weight > 0
-    w, found = weight[counted].astype(np.float64), bucket(categories, column, buckets)[counted]
-    np.add.at(sums, found, np.stack([w, w * label[counted]], -1))
-
-
-def add_all(rows: int, label: Array, weight: Array, sums: Array) -> None:
-    counted = weight > 0
-    w, y = weight[counted].astype(np.float64), label[counted].astype(np.float64)
-    sums += [w.sum(), (w * y).sum(), (w * y * y).sum()]
-
-
-def value(
-    rows: int, columns: int, column: int, buckets: int, width: int, at: int, categories: Array, sums: Array,
-    everything: Array, prior: float, x: Array,
-) -> None:
-    x[:, at] = 0
-    if not everything[0] > 0:
-        return
-    mean = everything[1] / everything[0]
-    variance = everything[2] / everything[0] - mean * mean
-    found = sums[bucket(categories, column, buckets)]
-    total = found[:, 0] + prior
-    if variance > mean * mean * LEAST_SHARE:
-        away = np.divide(found[:, 1] - mean * found[:, 0], total, out=np.zeros(rows), where=total > 0)
-        x[:, at] = away / np.sqrt(variance)
-
-
-def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    buckets = 1 + n % 50
-    weight = rng.integers(0, 3, buckets) * rng.random(buckets) * 30
-    sums = np.stack([weight, weight * rng.random(buckets)], -1)
-    everything = [weight.sum(), sums[:, 1].sum(), sums[:, 1].sum()]
-    return {
-        "rows": n, "columns": 3, "column": 1, "buckets": buckets, "width": 6, "at": n % 6, "prior": 3.0 * (n % 2),
-        "categories": rng.integers(-1, buckets + 1, (n, 3)), "weight": weights(rng, n), "sums": sums,
-        "everything": everything, "label": rng.integers(0, 2, n), "x": np.zeros((n, 6)),
-    }
-
-
-def example_of_all(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {**example(rng, n), "sums": [3.0, 2.0, 1.5]}
-
 
 BATCH = tuple(size(name) for name in ("rows", "columns", "column", "buckets"))
 ROWS = ("f32", "rows")
@@ -68,14 +15,13 @@ OPS = (
     Op(
         "target_add",
         (*BATCH, CATEGORIES, given("label", *ROWS), given("weight", *ROWS), changed("sums", *SUMS)),
-        add, example, each=("rows",), tolerance=1e-12,
+        each=("rows",),
     ),
-    Op("target_add_all", (size("rows"), given("label", *ROWS), given("weight", *ROWS), changed("sums", "f64", 3)),
-       add_all, example_of_all, tolerance=1e-12),
+    Op("target_add_all", (size("rows"), given("label", *ROWS), given("weight", *ROWS), changed("sums", "f64", 3))),
     Op(
         "target_value",
         (*BATCH, size("width"), size("at"), CATEGORIES, given("sums", *SUMS), given("everything", "f64", 3),
          plain("prior", "f64"), part("x", "f32", "rows", "width")),
-        value, example, each=("rows",),
+        each=("rows",),
     ),
 )

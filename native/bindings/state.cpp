@@ -102,7 +102,6 @@ void bind_state(nb::module_ &m) {
     m.attr("LOGIT_MOMENTS") = LOGIT_MOMENTS;
     m.attr("TALLY_ENTRIES") = TALLY_ENTRIES;
     m.attr("TALLY_WIDTH") = TALLY_WIDTH;
-    m.attr("TALLY_MARKS") = TALLY_MARKS;
     m.attr("DISTINCT") = DISTINCT;
     m.attr("CURVES") = CURVES;
     m.attr("OPTIMIZER_STEPS") = OPTIMIZER_STEPS;

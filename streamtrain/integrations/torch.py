@@ -18,7 +18,6 @@ from streamtrain.clients.snapshot import Snapshot
 from streamtrain.columns.served import Served, Shape
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module_spec import COUNTERS, Inputs, ModuleSpec
-from streamtrain.compute.ops import poisson, smoothed_prior
 from streamtrain.compute.spec import Array, InSlot, Run
 from streamtrain.compute.torch.source import FOLDED
 from streamtrain.errors import UserMistake
@@ -55,9 +54,10 @@ def offset(snapshot: Snapshot) -> Tensor:
         settings, balance = head.settings, head.settings.get("balance")
         weights = settings.get("class_weights") or ([1.0] * len(seen) if balance is None else [1 - balance, balance])
         smoothing = settings.get("label_smoothing", 0.0)
-        smoothed_prior.reference(len(found), len(seen), smoothing, seen, np.array(weights, np.float32), found)
+        sizes = [len(found), len(seen), smoothing]
+        _native.call_kernel("smoothed_prior", "", [*sizes, seen, np.array(weights, np.float32), found])
     elif (seen := snapshot.statistics.get("label.total")) is not None:
-        poisson.prior(seen, found)
+        _native.call_kernel("poisson_prior", "", [seen, found])
     return from_numpy(found)
 
 

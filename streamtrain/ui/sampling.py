@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.analysis.summary import Summary
 from streamtrain.background import in_background
 from streamtrain.clients.dead_letters import Found, Stray, letter_at, read_dead_letters
 from streamtrain.columns.formats import Format
 from streamtrain.columns.rows import record_rows
-from streamtrain.compute import ops, snapshot
+from streamtrain.compute import snapshot
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -223,10 +224,10 @@ def _limits(job: Job, following: Following) -> tuple[Limits, int | None]:
     names = [name for name in job.schema.numbers if name in dict(job.schema.columns)]
     if moments is None or len(moments) != len(job.schema.numbers):
         return {}, None
-    outputs = [np.zeros(len(moments), np.float64) for _ in range(5)]
-    chosen = np.ones(len(moments), np.int64)
-    ops.get("standardize_scale").reference(len(moments), moments, chosen, *outputs)
-    mean, scale, clip = outputs[:3]
+    columns, chosen = len(moments), np.ones(len(moments), np.uint8)
+    mean, low, high = np.zeros((3, columns))
+    scale, clip = np.zeros((2, columns), np.float32)
+    _native.call_kernel("standardize_scale", "double", [columns, moments, chosen, mean, scale, clip, low, high])
     found = {}
     for at, name in enumerate(job.schema.numbers):
         if name in names and np.isfinite(clip[at]) and name in Summary(job).columns:

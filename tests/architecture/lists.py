@@ -72,7 +72,6 @@ ALLOWED = {
         "mean_squared_error, mean_absolute_error, huber, quantile": "losses whose unit the test knows",
         "binary_cross_entropy, focal, hinge, huber, log_cosh, mean_absolute_error, mean_squared_error, "
         "poisson, quantile, softmax_cross_entropy": "the losses there were before heads, with their digests",
-        "cpu, reference": "what is computed, and its meaning",
         "binary_cross_entropy, binary_cross_entropy, softmax_cross_entropy": "numbers of two losses",
         "numbers, label, weight": _SLOT,
         "momentum, nesterov": "arguments of PyTorch's SGD",

@@ -33,6 +33,7 @@ BOUND_FOR_A_REASON = {
     "a test makes each outcome there is and asks what follows": (
         "KafkaOutcome.fatal KafkaOutcome.requires_abort KafkaOutcome.retriable"
     ),
+    "tests of kernels fill the step block by hand": "StepBlock.active_rows",
     "a test asks CUDA's plan how many steps it may have under way": "Plan.steps_ahead",
 }
 # defined, and named by nothing else of ours: what it begins with, or is -> why
@@ -45,11 +46,9 @@ DEFINED_FOR_A_REASON = {
     "click calls it": "CommandFolder.list_commands CommandFolder.resolve_command LazyCommand.make_context",
     "io calls it": "_InTime.readable _InTime.readinto",
     "a program calls it: docs/fit.md": "History.plot",
-    "an op's contract: by how much its backends may differ": "Op.tolerance",
     "a format's contract: its slow half tells the field that its fast one names": "Parsed.broken_field",
     "a topic's contract: its golden messages are of this version": "Topic.wire_version",
     "a layer's contract: what its tests try": "examples",
-    "one of a run of numbers that are the kernel's": "NEXT",
     "one of a run of numbers that are Arrow's": "INTERVAL FIXED_BINARY MAP DURATION",
 }
 # decorators that do not hand a function to somebody who calls it

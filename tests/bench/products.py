@@ -19,8 +19,8 @@ import numpy.typing as npt
 from streamtrain import _native
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.model import aligned
-from streamtrain.compute.ops import chain_sum
 from tests.bench.harness import Call, Line, Run, Sides, bench, compiled, isa, least_times, once
+from tests.oracles.ops import chain_sum
 
 Array = npt.NDArray[np.float32]
 FLAGS = {"v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"], "v3": ["-march=x86-64-v3"]}

@@ -22,6 +22,7 @@ from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
 from streamtrain.compute.stateful_inputs import BLOCKS, feeds
+from tests import oracles
 
 BAGS = [   # name, embed, pool, scales: two of them go to the outputs
     ("tags", 3, "mean", ""), ("words", 2, "sum", "words.scales"), ("wide", 0, "sum", "wide.scales"),
@@ -219,6 +220,12 @@ class Rig:
 @pytest.fixture
 def rig() -> type[Rig]:
     return Rig
+
+
+@pytest.fixture(autouse=True)
+def reference_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adds the tests' own backend, `reference`, to the registry."""
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(Path(oracles.__path__[0]) / "backends")])
 
 
 @pytest.fixture

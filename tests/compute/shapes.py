@@ -13,7 +13,7 @@ from stateful_examples import from_example
 
 from streamtrain.compute import backends, layers, losses, optimizers, vertices
 
-BACKENDS = [name for name in backends.names() if backends.get(name).answers() is None]
+BACKENDS = [*(name for name in backends.names() if backends.get(name).answers() is None), "reference"]
 LAYERS = [example for name in layers.names() for example in layers.examples(name)]
 HIDDEN = {"dense": 7, "activation": "relu"}
 GELU = {"dense": 24, "activation": "gelu"}

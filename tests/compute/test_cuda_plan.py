@@ -19,7 +19,7 @@ from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.backends import _cublas, cuda
 from streamtrain.compute.backends._device import TO_DEVICE, TO_HOST, Device
-from streamtrain.compute.backends.reference import at_address
+from streamtrain.compute.bound import at_address
 from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import Op

@@ -501,7 +501,7 @@ def test_choice_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
             patched.setenv(f"BACKEND_PRIORITY_{name}", priority)
             assert backends.choose() == "cpu" and backends.devices() == 0
     assert backends.choose("cpu") == "cpu"
-    assert backends.priority_names() == {"cpu": "BACKEND_PRIORITY_CPU", "cuda": "BACKEND_PRIORITY_GPU"}
+    assert backends.priority_names().items() >= {("cpu", "BACKEND_PRIORITY_CPU"), ("cuda", "BACKEND_PRIORITY_GPU")}
     monkeypatch.setattr(backends.get("cuda"), "answers", lambda: "no GPU")
     assert backends.choose() == "cpu"
     with pytest.raises(UserMistake, match="backend cuda: no GPU"):

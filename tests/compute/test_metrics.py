@@ -18,11 +18,12 @@ from streamtrain.compute.evaluator import Evaluator
 from streamtrain.compute.metrics import auc, is_lower_better, numbers, ranked, summary, usual
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS as NAMES
-from streamtrain.compute.ops import tally
-from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
+from streamtrain.compute.ops.score_binary import BINS, MOMENTS
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import block_view
 from tests.compute import shapes
+from tests.oracles.ops import tally
+from tests.oracles.ops.score_binary import place
 
 
 def trained(rigged: Any, batches: int = 10, labels_below: int = 0) -> tuple[dict[str, Any], Any, Any, Any]:

@@ -3,8 +3,7 @@ values, weights and indexes of hostile records; tables and activations against P
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.ops._touched import example_touched
 from streamtrain.compute.ops.first_seen import slots_of
-from streamtrain.compute.ops.uniform import philox
 from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Arg, Array, Op
 from streamtrain.errors import StreamtrainError
+from tests.oracles import ops as oracles
+from tests.oracles.ops._touched import example_touched
+from tests.oracles.ops.uniform import philox
 
 SIZES = (0, 1, 2, 31, 32, 33, 256, 1000)
 CASES = [(op, types, n) for op in ops.load().values() for types in op.types for n in SIZES]
@@ -36,9 +36,9 @@ def copy_of_step(step: _native.StepBlock) -> _native.StepBlock:
     return copy
 
 
-def arguments(op: Op, types: str, n: int) -> list[Any]:
+def arguments(op: Op, types: str, n: int, example: Callable[..., dict[str, Any]] | None = None) -> list[Any]:
     """A fresh set of arguments, the same at every call."""
-    given, sizes, values = op.example(np.random.default_rng(7), n), {}, []
+    given, sizes, values = (example or oracles.of(op.name).example)(np.random.default_rng(7), n), {}, []
     for arg in op.args:
         if arg.role == "size":
             sizes[arg.name] = int(given[arg.name])
@@ -87,13 +87,13 @@ def assert_close(found: Any, expected: Any, tolerance: float) -> None:
 def test_every_instruction_set_agrees_with_the_reference(op: Op, types: str, n: int) -> None:
     expected = arguments(op, types, n)
     with np.errstate(all="ignore"):
-        op.reference(*expected)
+        oracles.of(op.name).reference(*expected)
     bits = set()
     for isa in _native.supported_isas():
         found = arguments(op, types, n)
         _native.call_kernel(op.name, types, found, isa)
         for one, other in zip(outcomes(op, found), outcomes(op, expected), strict=True):
-            assert_close(one, other, op.tolerance)
+            assert_close(one, other, oracles.of(op.name).tolerance)
         for one, other in zip(*(those_of(op, each, "given") for each in (found, arguments(op, types, n))), strict=True):
             if isinstance(one, np.ndarray):
                 np.testing.assert_array_equal(one, other)
@@ -107,7 +107,7 @@ def test_every_instruction_set_agrees_with_the_reference(op: Op, types: str, n: 
 
 def test_a_declaration_that_differs_from_the_kernel_is_refused() -> None:
     op = ops.get("sgd")
-    changed = Op(op.name, op.args[:-1], op.reference, op.example, op.each)
+    changed = Op(op.name, op.args[:-1], op.each)
     with pytest.raises(StreamtrainError, match=r"compute/ops/sgd.py: kernel sgd<> for .*: expected \(i64, i64, step\*"):
         ops.check(changed, "compute/ops/sgd.py")
 
@@ -274,7 +274,7 @@ def meaning(op: Op, values: list[Any] | None, wide: bool = True, seed: int = 0) 
     values = [copy_of_step(value) if isinstance(value, _native.StepBlock) else value for value in values]
     values = widened(op, values, seed) if wide else values
     with np.errstate(all="ignore"):
-        op.reference(*values)
+        oracles.of(op.name).reference(*values)
     return values
 
 
@@ -321,7 +321,8 @@ def compare(op: Op, types: str, n: int, kind: str, found: list[Any], usual: list
             with np.errstate(all="ignore"):
                 spread = np.max([abs(other.astype(np.float64) - its) for other in moved], 0)
             largest = max(1.0, float(abs(before[np.isfinite(before)]).max(initial=0)))
-            tolerance = op.tolerance if value.dtype == np.float32 else min(op.tolerance, 1e-12)
+            tolerance = oracles.of(op.name).tolerance
+            tolerance = tolerance if value.dtype == np.float32 else min(tolerance, 1e-12)
             limit = OFTEN * spread + tolerance * (abs(its.astype(np.float64)) + largest)
             assert_near(kind, name, value, its.astype(np.float64), limit)
 
@@ -376,7 +377,7 @@ def leads(isa: str, buckets: int, ends: Any, index: Any, weight: Any) -> tuple[A
     seen = np.zeros(slots_of(len(index)), np.int64)
     given = [len(ends), len(index), buckets, len(seen), ends, index, weight, seen]
     _native.call_kernel("bag_lead", "", [*given, found], isa)
-    ops.get("bag_lead").reference(*given, expected)
+    oracles.of("bag_lead").reference(*given, expected)
     return found, expected
 
 
@@ -410,27 +411,26 @@ def test_rows_of_any_size(name: str, dim: int) -> None:
 
     def example(random: np.random.Generator, n: int) -> dict[str, Any]:
         if name in OF_TABLES:
-            batch, plain = example_touched(random, n, dim), op.example(random, n)
+            batch, plain = example_touched(random, n, dim), oracles.of(op.name).example(random, n)
             learned = {each: [abs(random.normal(size=table.shape)) for table in batch["table"]] for each in OF_A_TABLE}
             return plain | batch | {each: learned[each] for each in OF_A_TABLE if each in plain}
-        given = {**op.example(random, n), "dim": dim, "width": dim + 5, "at": 2}
+        given = {**oracles.of(op.name).example(random, n), "dim": dim, "width": dim + 5, "at": 2}
         sizes = {**given, "rows": n}
         for arg in op.args:
             if given.get(arg.name) is not None and arg.shape[-1:] in (("dim",), ("width",)):
                 given[arg.name] = abs(random.normal(size=[sizes[str(axis)] for axis in arg.shape]))
         return given
 
-    sized = replace(op, example=example)
     for n in (2, 78, 300):
-        expected, bits = arguments(sized, "", n), set()
-        op.reference(*expected)
+        expected, bits = arguments(op, "", n, example), set()
+        oracles.of(op.name).reference(*expected)
         for isa in _native.supported_isas():
-            found = arguments(sized, "", n)
+            found = arguments(op, "", n, example)
             _native.call_kernel(name, "", found, isa)
             mine = [value for value in outcomes(op, found) if isinstance(value, np.ndarray)]
             its = [value for value in outcomes(op, expected) if isinstance(value, np.ndarray)]
             for one, other in zip(mine, its, strict=True):
-                assert_close(one, other, op.tolerance)
+                assert_close(one, other, oracles.of(op.name).tolerance)
             bits.add(b"".join(value.tobytes() for value in mine))
         assert len(bits) == 1
 
@@ -438,7 +438,7 @@ def test_rows_of_any_size(name: str, dim: int) -> None:
 @over("n", [1, 50, 700])
 def test_the_largest_of_a_bag_is_pytorchs(n: int) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
-    given = ops.get("bag_max_forward").example(np.random.default_rng(n), n)
+    given = oracles.of("bag_max_forward").example(np.random.default_rng(n), n)
     rows, dim, buckets = given["rows"], given["dim"], given["buckets"]
     ends, lead = given["ends"], given["lead"]
     used = int(ends[-1])
@@ -505,7 +505,7 @@ def test_at_the_ends_of_the_numbers(name: str, dtype: Any) -> None:
     """Compares with the reference, and demands the same bits on every instruction set. A NaN stays NaN."""
     with np.errstate(over="ignore", under="ignore"):
         x = np.array(ENDS, dtype)
-    forward, gradient = (ops.get(f"{name}_{which}") for which in ("forward", "gradient"))
+    forward, gradient = (oracles.of(f"{name}_{which}") for which in ("forward", "gradient"))
     expected, slope = np.zeros_like(x), np.zeros_like(x)
     with np.errstate(all="ignore"):
         forward.reference(len(x), expected, x)

@@ -18,9 +18,10 @@ from streamtrain import _native
 from streamtrain.compute import ops, optimizers, schedules
 from streamtrain.compute.early_stopping import Conditions, Standing
 from streamtrain.compute.exact import cosine, power
-from streamtrain.compute.ops._batch import step
 from streamtrain.compute.optimizers import COMMON, KEPT, SETTINGS
 from streamtrain.errors import UserMistake
+from tests.oracles import ops as oracles
+from tests.oracles.ops._batch import step
 
 COUNT, STEPS, RATE = 37, 100, 0.01
 ALL = optimizers.names()
@@ -64,7 +65,10 @@ def run(name: str, dtype: type, **given: float) -> np.ndarray[Any, Any]:
     for number, g in enumerate(gradients(), 1):
         block = step(learning_rate=rate_of(name), number=number)
         arguments = [COUNT, 1, block, settings, None, g.astype(dtype), p, *padded]
-        op.reference(*arguments) if dtype is np.float64 else _native.call_kernel(op.name, "", arguments)
+        if dtype is np.float64:
+            oracles.of(op.name).reference(*arguments)
+        else:
+            _native.call_kernel(op.name, "", arguments)
         assert not block.not_finite
     return p
 

@@ -24,13 +24,13 @@ from streamtrain.compute.builder import TRAINING, Builder, Value
 from streamtrain.compute.explain import explained
 from streamtrain.compute.fusion import MOST, fused, is_elementwise
 from streamtrain.compute.model import Model
-from streamtrain.compute.ops.chain_sum import FIRST, LAST, NEXT
 from streamtrain.compute.spec import Arg, Call, Chain, Op, Outside, PerRow, Ref, Tiled, flat, launches
 from streamtrain.compute.tiling import tiled
 from streamtrain.errors import UserMistake
 from tests.compute.conftest import spec_of
 from tests.compute.shapes import GELU, HIDDEN, RESIDUAL, each_shape
 from tests.compute.test_ops import arguments
+from tests.oracles.ops.chain_sum import FIRST, LAST, NEXT
 
 TILED = [(op, types) for op in ops.load().values() if op.tiles for types in op.types]
 

@@ -12,7 +12,7 @@ from looped import over
 from slots import set_rows
 
 from streamtrain import _native
-from streamtrain.compute import backends, losses, objective, ops
+from streamtrain.compute import backends, losses, objective
 from streamtrain.compute import input as inputs
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.bound import at_address
@@ -20,11 +20,12 @@ from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import Model, _slot_offsets, aligned
 from streamtrain.compute.moments import MOMENTS
-from streamtrain.compute.moments import example as example_moments
 from streamtrain.compute.objective import Objective
 from streamtrain.compute.spec import Call, Program, Ref, Refs, flat, size_bytes
 from streamtrain.errors import UserMistake
 from tests.compute.shapes import BACKENDS, HIDDEN, SHAPES, each_shape
+from tests.oracles import ops as oracles
+from tests.oracles.moments import example as example_moments
 
 RATE = 0.5
 CLIPPED = {"categories": 2, "bags": [0], "layers": [HIDDEN], "optimizer": "lamb", "numbers": 5}
@@ -405,7 +406,7 @@ def test_flags_in_a_slot_choose_columns(backend: str) -> None:
     plan = backends.get(backend).compile(program(moments, SLOTS), addresses, isa="", device=0)
     plan.predict(int(slot.ctypes.data))
     expected = [np.zeros(WIDTH, np.float32) for _ in PARTS]
-    ops.get("standardize_scale").reference(WIDTH, moments, chosen, *expected)
+    oracles.of("standardize_scale").reference(WIDTH, moments, chosen, *expected)
     np.testing.assert_allclose(plan.output()[0], expected[1], rtol=1e-6)
     assert len(set(plan.output()[0].tolist())) > 3
 

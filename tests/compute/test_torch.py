@@ -50,7 +50,7 @@ def rig_with(make: Any, rows: int = 50, capacity: int = 64, **given: Any) -> Rig
 
 
 @pytest.mark.parametrize("loss", losses.names())
-@pytest.mark.parametrize("backend", [name for name in backends.names() if backends.get(name).CALLS_OUT])
+@pytest.mark.parametrize("backend", [*(name for name in backends.names() if backends.get(name).CALLS_OUT), "reference"])
 def test_it_learns_as_the_same_layers_of_ours(loss: str, backend: str) -> None:
     """The start is the same; so are outputs, gradients of parameters and of embeddings below, and the optimizer."""
     layers = [{"dense": 8, "activation": "relu"}]

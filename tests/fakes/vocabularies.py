@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops.vocabulary import HEAD, Table, add_value, empty, holds
+from streamtrain.compute.ops.vocabulary import HEAD, empty
+from tests.oracles.ops.vocabulary import Table, add_value, holds
 
 Array = np.ndarray[Any, Any]
 ROUNDS = HEAD.index("rounds")

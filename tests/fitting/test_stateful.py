@@ -14,9 +14,9 @@ import streamtrain
 from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.compute.ops import sketch
-from streamtrain.compute.ops.vocabulary import Table
 from streamtrain.errors import UserMistake
 from tests.fitting.example import TABLES, columns
+from tests.oracles.ops.vocabulary import Table
 
 ROWS = 3000
 BUCKETS = 64

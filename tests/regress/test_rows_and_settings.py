@@ -19,12 +19,12 @@ from streamtrain.columns.formats import encode_records
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
-from streamtrain.compute.ops._batch import step
-from streamtrain.compute.ops.embedding import places_of
 from streamtrain.errors import UserMistake
 from streamtrain.job.sections import TopicSettings, Train
 from streamtrain.kafka.admin import TopicState, _mistakes
 from streamtrain.topics.topic import TopicWish
+from tests.oracles.ops._batch import step
+from tests.oracles.ops.embedding import places_of
 
 SKIPPING = {"a": {"missing": "skip"}, "b": {}, "y": {"role": "label", "missing": 0}}
 SKIPPED_ROWS: list[Any] = [{"a": at, "b": at} for at in range(9)]

@@ -21,13 +21,15 @@ from looped import over
 from streamtrain import _native
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS
-from streamtrain.compute.ops import tally
-from streamtrain.compute.ops.sketch import CELLS, EDGES, SIDE
-from streamtrain.compute.ops.vocabulary import Table, add_value, empty
+from streamtrain.compute.ops.sketch import CELLS, EDGES
+from streamtrain.compute.ops.vocabulary import empty
 from streamtrain.compute.schedules import STANDING
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view, view, views
 from streamtrain.errors import UserMistake
+from tests.oracles.ops import tally
+from tests.oracles.ops.sketch import SIDE
+from tests.oracles.ops.vocabulary import Table, add_value
 
 Array = np.ndarray[Any, Any]
 Spec = tuple[Any, ...]   # name, group, rule, shape, and if it is said how it is stored

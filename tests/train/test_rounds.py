@@ -16,9 +16,10 @@ from streamtrain import _native
 from streamtrain._native import WINDOWS
 from streamtrain.compute.model import aligned
 from streamtrain.compute.moments import MOMENTS
-from streamtrain.compute.ops import standardize_scale, tally
 from streamtrain.compute.state import view, views
 from streamtrain.compute.windows import Windows
+from tests.oracles import ops as oracles
+from tests.oracles.ops import tally
 from tests.train.arena_run import ROWS, SPEC, ArenaRun, batch, batches
 
 
@@ -442,7 +443,7 @@ def test_below_its_floor_a_column_is_only_centred() -> None:
     run = trained(columns, floor=0.5)
     moments = run.views()["standardize.numbers"]
     mean, scale, *limits = (np.empty(4, np.float32) for _ in range(5))
-    standardize_scale.reference(4, moments, np.array([1, 1, 0, 0], np.uint8), mean, scale, *limits)
+    oracles.of("standardize_scale").reference(4, moments, np.array([1, 1, 0, 0], np.uint8), mean, scale, *limits)
     assert mean[:2] == pytest.approx(columns[:, :2].mean(0), rel=1e-3)
     assert scale[:2] == pytest.approx([1, 1 / columns[:, 1].std()], rel=0.02)
     unfloored = trained(columns).views()

@@ -1,4 +1,4 @@
-"""Plans run in NumPy by each op's reference: the meaning of a model, slow. `precise` computes in float64 throughout."""
+"""A backend that runs plans in NumPy by each op's oracle, slowly. `precise` computes in float64 throughout."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.bound import at_address
 from streamtrain.compute.spec import DTYPES, Arg, Argument, Array, Call, Outside, Program, Ref, Refs, flat
+from tests.oracles import ops as oracles
 
-HELP = "NumPy, the meaning of every op; for tests"
-PRIORITY = None
-PRIORITY_NAME = ""
+HELP = "NumPy"
+PRIORITY = -1
+PRIORITY_NAME = "BACKEND_PRIORITY_REFERENCE"
 CALLS_OUT = True
 TILE_ROWS = 0
 
@@ -80,7 +81,7 @@ class ReferencePlan:
         op = ops.get(call.op)
         values = [self._value(call, arg, spec) for arg, spec in zip(call.args, op.args, strict=True)]
         with np.errstate(all="ignore"):
-            op.reference(*values)
+            oracles.of(op.name).reference(*values)
 
     def _value(self, call: Call, arg: Argument, spec: Arg) -> Any:
         if isinstance(arg, Refs):

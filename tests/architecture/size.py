@@ -1,4 +1,4 @@
-"""A file is one thing: it stays short, says what it is for, and leaves nothing for later; code trusts no data, and
+"""Functions and classes stay short; a file says what it is for and leaves nothing for later; code trusts no data, and
 reads the environment in one place."""
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tests.architecture.sources import nodes, places, text
 
-FILE_LINES, TEST_FILE_LINES = 400, 800
-FUNCTION_LINES = 50
+CLASS_LINES, FUNCTION_LINES = 400, 60
 LINE_COLUMNS = 120
 DOCSTRING_LINES = 5
 OPENINGS = re.compile(r"\s*(As|How|Its|Of|That|Their|Those|To|What|Where|Whether|Who|Whose)\b")
@@ -18,16 +17,12 @@ NATIVE = (".h", ".cpp", ".cu", ".cuh")
 LATER = re.compile("TO" + r"DO|FIX" + "ME|X" + "XX")
 
 
-def test_files_are_short(tracked):
-    lengths = {name: text(name).count("\n") for name in tracked if name.endswith((".py", *NATIVE))}
-    limits = {name: TEST_FILE_LINES if name.startswith("tests/") else FILE_LINES for name in lengths}
-    assert {name: lines for name, lines in lengths.items() if lines > limits[name]} == {}
-
-
-def test_functions_are_short(python_trees):
-    functions = places(python_trees, ast.FunctionDef, ast.AsyncFunctionDef)
-    lengths = {f"{where} {node.name}": node.end_lineno - node.lineno + 1 for _, node, where in functions}
-    assert {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES} == {}
+def test_functions_and_classes_are_short(python_trees):
+    """A file is as long as its one subject."""
+    for limit, kinds in ((FUNCTION_LINES, (ast.FunctionDef, ast.AsyncFunctionDef)), (CLASS_LINES, (ast.ClassDef,))):
+        found = places(python_trees, *kinds)
+        lengths = {f"{where} {node.name}": node.end_lineno - node.lineno + 1 for _, node, where in found}
+        assert {name: lines for name, lines in lengths.items() if lines > limit} == {}
 
 
 def lines_of(names):

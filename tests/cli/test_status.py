@@ -29,9 +29,7 @@ from streamtrain.cli.output import Output, count_text, table
 from streamtrain.cli.standing_view import standing_view
 from streamtrain.cli.train_view import TrainView
 from streamtrain.clients.standing import JobStanding
-from streamtrain.doctor import REGISTRY
-from streamtrain.doctor.finding import Finding
-from streamtrain.doctor.looking import looked
+from streamtrain.doctor import LOOKS, Finding, look
 from streamtrain.files.forms import suffixes
 from streamtrain.files.reading import read_rows
 from streamtrain.job import settings_table
@@ -183,15 +181,15 @@ def found(document: Any) -> dict[str, Any]:
 
 
 def test_every_look_says_something(run: Run) -> None:
-    findings = dict(looked(None))
-    assert sorted(findings) == REGISTRY.names()
+    findings = dict(look(None))
+    assert list(findings) == list(LOOKS)
     for name, each in findings.items():
         assert each and all(finding.found for finding in each), name
         assert all(finding.state == "ok" or finding.do for finding in each), name
         assert not any("could not be looked at" in finding.found for finding in each), each
     secret = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": "hunter2", "security.protocol": "SASL_PLAINTEXT",
               "sasl.mechanism": "PLAIN", "sasl.username": "someone"}  # fmt: skip
-    assert "hunter2" not in str(list(looked(KafkaSettings(secret))))
+    assert "hunter2" not in str(list(look(KafkaSettings(secret))))
 
 
 def test_a_kafka_that_is_away_is_wrong(run: Run) -> None:
@@ -216,8 +214,8 @@ def test_few_open_files_are_shown(run: Run, monkeypatch: pytest.MonkeyPatch, fil
 
 
 def test_a_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamtrain.doctor.processor.usable_cores", lambda: 1 / 0)
-    found = dict(looked(None))["processor"]
+    monkeypatch.setattr("streamtrain.doctor.usable_cores", lambda: 1 / 0)
+    found = dict(look(None))["processor"]
     assert found[-1].state == "warning" and "ZeroDivisionError" in found[-1].found
     assert isinstance(found[-1], Finding)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from streamtrain.cli.output import table
 from streamtrain.cli.session import Session, command
-from streamtrain.doctor.looking import looked
+from streamtrain.doctor import look
 from streamtrain.job.kafka_settings import KafkaSettings
 
 ORDER = 135
@@ -34,7 +34,7 @@ def doctor(
     kafka = session.job(job).kafka if job is not None else None
     if kafka is None and session.bootstrap is not None:
         kafka = KafkaSettings({"bootstrap.servers": session.bootstrap})
-    findings = [finding for _, found in looked(kafka) for finding in found]
+    findings = [finding for _, found in look(kafka) for finding in found]
     rows = [
         (
             finding.what,

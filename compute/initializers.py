@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from streamtrain.compute.ops.activation import glorot, he, lecun
+from streamtrain.compute.activations import glorot, he, lecun
 from streamtrain.compute.options import Option, Word
 from streamtrain.compute.start import ZERO, Start
 from streamtrain.registry import ModuleRegistry

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute import ops
-from streamtrain.compute.backends._source import OPTIONS, Instance, chain_name, header_of, name_expression, source
+from streamtrain.compute.backends._source import OPTIONS, Instance, chain_name, name_expression, source
 from streamtrain.compute.spec import Op
 
 THREADS = 256        # per block of an elementwise kernel
@@ -59,7 +59,7 @@ class Device:
         kernels, chained = sorted(set(instances)), sorted(set(map(tuple, chains)))
         names: dict[tuple[Instance, ...], str] = {(instance,): name_expression(*instance) for instance in kernels}
         names |= {chain: name_expression(chain_name(chain), "") for chain in chained}
-        text = source((header_of(op) for op, _ in kernels), chained)
+        text = source((ops.header(op) for op, _ in kernels), chained)
         with self.handle:
             module = self.cupy.RawModule(code=text, options=OPTIONS, name_expressions=list(names.values()))
             for chain, name in names.items():

@@ -22,14 +22,6 @@ def expanded(path: str, texts: dict[str, str], seen: set[str]) -> str:
     return _INCLUDE.sub(lambda match: expanded(match.group(1), texts, seen), text)
 
 
-def header_of(op: str) -> str:
-    """The header of native/kernels an op's kernel lies in."""
-    for stem in ops.names():
-        if any(found.name == op for found in ops.REGISTRY.get(stem).OPS):
-            return f"kernels/{stem}.h"
-    raise KeyError(op)
-
-
 Instance = tuple[str, str]   # an op and its types
 
 
@@ -39,7 +31,7 @@ def source(headers: Iterable[str], chains: Iterable[Sequence[Instance]] = ()) ->
     base = expanded("base/kernel.h", texts, seen)
     parts = ["".join(expanded(header, texts, seen) for header in sorted(set(headers)))]
     if chains := list(chains):
-        stems = sorted({header_of(op) for chain in chains for op, _ in chain})
+        stems = sorted({ops.header(op) for chain in chains for op, _ in chain})
         called = "".join(expanded(header, texts, {"base/kernel.h"}) for header in stems)
         parts += ["namespace chained {", "#undef ST_KERNEL", "#define ST_KERNEL ST_INLINE", called, "}",
                   *map(chain_kernel, chains)]  # fmt: skip

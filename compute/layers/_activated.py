@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from streamtrain.compute import ops
+from streamtrain.compute import activations
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.options import Option, Word
 from streamtrain.compute.spec import Ref
 
 NONE = "none"
 ACTIVATION: Option = Word(
-    of=lambda: [NONE, *ops.activations()], default=NONE, help="what is done to each output"
+    of=lambda: [NONE, *activations.names()], default=NONE, help="what is done to each output"
 )
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute import initializers, ops
+from streamtrain.compute import activations, initializers
+from streamtrain.compute.activations import glorot
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.layers._activated import ACTIVATION, NONE, activated, taken_back
-from streamtrain.compute.ops.activation import glorot
 from streamtrain.compute.ops.dense_forward import BUILT_IN
 from streamtrain.compute.ops.dense_grad_weight import TOTALS
 from streamtrain.compute.options import Option, Whole
@@ -73,5 +73,5 @@ def build(
 
 
 def _begin(init: str, activation: str, inputs: int, outputs: int) -> Start:
-    limit = glorot if activation == NONE else ops.activations()[activation].start
+    limit = glorot if activation == NONE else activations.get(activation).start
     return initializers.begin(init, Start.uniform(limit(inputs, outputs)), inputs, outputs)

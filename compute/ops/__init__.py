@@ -1,4 +1,7 @@
-"""The registry of ops: each file declares the signatures of the kernels of native/kernels/<stem>.h."""
+"""The registry of ops: each file declares the signatures of the kernels of native/kernels/<stem>.h.
+
+Those of activations are declared by compute/activations.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 
 from streamtrain import _native
-from streamtrain.compute.ops.activation import Activation
+from streamtrain.compute import activations
 from streamtrain.compute.spec import Op
 from streamtrain.errors import StreamtrainError
 from streamtrain.registry import Registry
@@ -16,6 +19,7 @@ REGISTRY = Registry(__name__, "op")
 names: Callable[[], list[str]] = REGISTRY.names
 describe: Callable[[], dict[str, str]] = REGISTRY.describe
 _ops: dict[str, Op] = {}
+_headers: dict[str, str] = {}   # where in native the kernel of an op lies
 
 
 def check(op: Op, where: str) -> None:
@@ -46,20 +50,21 @@ def load() -> dict[str, Op]:
     """All ops by kernel name, each compared with its kernel's C++ signature once."""
     if not _ops:
         found: dict[str, Op] = {}
-        for stem in names():
-            for op in REGISTRY.get(stem).OPS:
-                check(op, f"compute/ops/{stem}.py")
+        declared = [(stem, f"compute/ops/{stem}.py", REGISTRY.get(stem).OPS) for stem in names()]
+        declared += [(name, "compute/activations.py", activations.ops_of(name)) for name in activations.names()]
+        for stem, where, its in declared:
+            for op in its:
+                check(op, where)
                 found[op.name] = op
+                _headers[op.name] = f"kernels/{stem}.h"
         _ops.update(found)
     return _ops
 
 
-@cache
-def activations() -> dict[str, Activation]:
-    """The ops that say of themselves that they are an activation, by their file's name."""
-    modules = {name: REGISTRY.get(name) for name in names()}
-    return {name: module.ACTIVATION for name, module in modules.items() if hasattr(module, "ACTIVATION")}
-
-
 def get(name: str) -> Op:
     return load()[name]
+
+
+def header(name: str) -> str:
+    """Returns the header, below native, that an op's kernel lies in."""
+    return _headers[get(name).name]

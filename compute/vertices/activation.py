@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.compute import ops
+from streamtrain.compute import activations
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option, Word
 from streamtrain.compute.shape import alike
@@ -13,7 +13,7 @@ from streamtrain.compute.vertices import Examples
 
 HELP = "an activation of each element"
 LEAST, MOST = 1, 1
-OPTIONS: dict[str, Option] = {"function": Word(of=lambda: list(ops.activations()), help="which, as a layer takes it")}
+OPTIONS: dict[str, Option] = {"function": Word(of=activations.names, help="which, as a layer takes it")}
 EXAMPLES: Examples = (([3], {"function": "gelu"}),)
 shape = alike
 

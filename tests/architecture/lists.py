@@ -155,7 +155,7 @@ def test_no_literal_names_several_entries_of_a_registry(python_trees):
 
 
 def test_such_a_literal_is_found_whatever_its_form():
-    for text in ("['dense_forward', 'relu']", "('adam', 'sgd')", "{'json': 1, 'packed': 2}", "{'auto', 'cpu', 'cuda'}",
+    for text in ("['dense_forward', 'dot']", "('adam', 'sgd')", "{'json': 1, 'packed': 2}", "{'auto', 'cpu', 'cuda'}",
                  "[('adam', 1), ('sgd', 2)]", "[('adam', 1), 'sgd']"):  # fmt: skip
         assert lists_of_entries({"x.py": ast.parse(text)}), text
     for text in ("['adam', 'x', 'y']", "['adam', 'adam']", "['adam']", "[adam, sgd]", "[('x', 'adam'), ('y', 'sgd')]"):

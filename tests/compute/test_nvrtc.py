@@ -8,7 +8,7 @@ import pytest
 from looped import over
 
 from streamtrain.compute import ops
-from streamtrain.compute.backends._source import OPTIONS, chain_name, header_of, name_expression, source
+from streamtrain.compute.backends._source import OPTIONS, chain_name, name_expression, source
 from streamtrain.compute.fusion import is_elementwise
 from streamtrain.compute.spec import Call, Op, PerRow
 
@@ -22,14 +22,14 @@ DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]
 @over("arch", ["sm_80", "sm_90"])
 def test_all_kernels_compile(nvrtc: Any, arch: str) -> None:
     names = [name_expression(op.name, types) for op in DEVICE_OPS for types in op.types]
-    lowered = nvrtc.compile(source(header_of(op.name) for op in DEVICE_OPS), names, arch, FLAGS)
+    lowered = nvrtc.compile(source(ops.header(op.name) for op in DEVICE_OPS), names, arch, FLAGS)
     assert len(set(lowered.values())) == len(names)
 
 
 @over("op", DEVICE_OPS, ids=lambda op: op.name)
 def test_each_header_stands_alone(nvrtc: Any, op: Op) -> None:
     """Compiles only to PTX, which takes half the time. The test above compiles what becomes of it."""
-    nvrtc.compile(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "compute_90", FLAGS)
+    nvrtc.compile(source([ops.header(op.name)]), [name_expression(op.name, op.types[0])], "compute_90", FLAGS)
 
 
 @over("arch", ["sm_80", "sm_90"])

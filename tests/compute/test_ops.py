@@ -11,7 +11,7 @@ import pytest
 from looped import over
 
 from streamtrain import _native
-from streamtrain.compute import ops
+from streamtrain.compute import activations, ops
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Arg, Array, Op
 from streamtrain.errors import StreamtrainError
@@ -21,7 +21,7 @@ from tests.oracles.ops.uniform import philox
 
 SIZES = (0, 1, 2, 31, 32, 33, 256, 1000)
 CASES = [(op, types, n) for op in ops.load().values() for types in op.types for n in SIZES]
-ACTIVATION_GRADIENTS = [f"{name}_gradient" for name in ops.activations()]
+ACTIVATION_GRADIENTS = [f"{name}_gradient" for name in activations.names()]
 STEP_FIELDS = ("loss_sum", "weight_sum", "not_finite", "learning_rate", "active_rows", "gradient_norm")
 
 
@@ -482,7 +482,7 @@ def run(name: str, x: Any, isa: str = "") -> tuple[Any, Any]:
     return y, dx
 
 
-@over("name", ops.activations())
+@over("name", activations.names())
 @over(("dtype", "close"), [(np.float32, 2e-6), (np.float64, 1e-12)])
 def test_against_pytorch(name: str, dtype: Any, close: float) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
@@ -499,7 +499,7 @@ def test_against_pytorch(name: str, dtype: Any, close: float) -> None:
     np.testing.assert_allclose(dx[~far], x.grad.numpy()[~far], rtol=close, atol=close)
 
 
-@over("name", ops.activations())
+@over("name", activations.names())
 @over("dtype", [np.float32, np.float64])
 def test_at_the_ends_of_the_numbers(name: str, dtype: Any) -> None:
     """Compares with the reference, and demands the same bits on every instruction set. A NaN stays NaN."""
@@ -523,7 +523,7 @@ def test_at_the_ends_of_the_numbers(name: str, dtype: Any) -> None:
     assert len(bits) == 1
 
 
-@over("name", ops.activations())
+@over("name", activations.names())
 def test_a_vertex_is_what_a_layer_has_built_in(rig: Any, spec: Any, name: str) -> None:
     inside = [{"name": "a", "dense": 7, "activation": name, "init": "he_uniform", "of": "input"}]
     apart = [{"name": "a", "dense": 7, "init": "he_uniform", "of": "input"},

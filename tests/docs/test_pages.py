@@ -28,7 +28,7 @@ from markdown_it import MarkdownIt
 from prometheus_client import generate_latest
 
 from streamtrain.cli.app import app
-from streamtrain.compute import layers, losses, ops, optimizers, schedules, vertices
+from streamtrain.compute import activations, layers, losses, optimizers, schedules, vertices
 from streamtrain.compute.metrics import CONSTANT
 from streamtrain.compute.model import Model
 from streamtrain.compute.options import Option
@@ -252,7 +252,7 @@ def test_what_optimizers_share() -> None:
 def test_activations() -> None:
     _, _, rest = MODEL.read_text("utf-8").partition("\nWhat a layer takes as `activation`, ")
     sentence = rest.partition(" is any of ")[2].partition(";")[0]
-    assert sorted(re.findall(r"`(\w+)`", sentence)) == sorted(ops.activations())
+    assert sorted(re.findall(r"`(\w+)`", sentence)) == sorted(activations.names())
 
 
 def test_figures() -> None:

@@ -126,6 +126,12 @@ APPENDED = """
 def my_exponential(options: Mapping[str, Any], step: int) -> float:
     return exponential(options, step)
 """
+ADDED_ACTIVATION = """
+
+@REGISTRY.entry("mine")
+def mine(inputs: int, outputs: int) -> float:
+    return glorot(inputs, outputs)
+"""
 TRAINED = """
 import json, sys
 import numpy as np
@@ -204,11 +210,13 @@ def test_three_files_and_a_function_are_added_and_nothing_is_edited(python: Path
 
 @pytest.mark.mutants  # builds all of the native module
 @pytest.mark.timeout(3600)
-def test_two_files_are_an_op_and_none_is_edited(tmp_path: Path) -> None:
+def test_a_header_and_a_function_are_an_activation(tmp_path: Path) -> None:
     tree = Tree(tmp_path, bootstrap="")
+    kernel, entries = tree.root / "native" / "kernels" / "softsign.h", tree.root / "compute" / "activations.py"
+    with entries.open("a") as activations:
+        activations.write(ADDED_ACTIVATION)
     before = contents(tree.root)
-    for path in (tree.root / "compute" / "ops" / "softsign.py", tree.root / "native" / "kernels" / "softsign.h"):
-        path.with_stem("mine").write_text(path.read_text().replace("softsign", "mine"))
+    kernel.with_stem("mine").write_text(kernel.read_text().replace("softsign", "mine"))
     tree._build_extension()
     models = [
         {"layers": [{"dense": 4, "activation": name}], "loss": "mean_squared_error"} for name in ("softsign", "mine")
@@ -216,4 +224,4 @@ def test_two_files_are_an_op_and_none_is_edited(tmp_path: Path) -> None:
     usual, mine = (trained_by(tree.python, tmp_path, {"model": model})["payload"] for model in models)
     assert usual == mine != ""
     added = [name for name in added_to(tree.root, before) if name.startswith(("compute", "native"))]
-    assert added == ["compute/ops/mine.py", "native/kernels/mine.h"]
+    assert added == ["native/kernels/mine.h"]

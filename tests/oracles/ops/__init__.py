@@ -1,4 +1,5 @@
-"""The meaning of every op in NumPy, and arguments to try it with: a file for each of compute/ops, by the same name."""
+"""The meaning of every op in NumPy, and arguments to try it with: a file for each of compute/ops, by the same name, and
+one for all activations."""
 
 from __future__ import annotations
 
@@ -6,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from streamtrain.compute import ops
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Oracle:
 @cache
 def _oracles() -> dict[str, Oracle]:
     found: dict[str, Oracle] = {}
-    for stem in ops.names():
-        found |= import_module(f"{__name__}.{stem}").ORACLES
+    for path in Path(__path__[0]).glob("[!_]*.py"):
+        found |= import_module(f"{__name__}.{path.stem}").ORACLES
     return found
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 from streamtrain import exits
 
 OR_FRESH = "or begin anew with --fresh, which loses what the model has learned"  # the last of the next steps
@@ -67,3 +71,13 @@ class RecordError(StreamtrainError):
     """A record or a request row could not be decoded."""
 
     exit_code = exits.FAILED
+
+
+@contextmanager
+def writing(folder: Path, content: str) -> Iterator[None]:
+    """Raises UserMistake where what is done within cannot write to the folder."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{folder}: expected a folder to write {content} to, got: {error}"
+        raise UserMistake(f"{what}; make room or mend its rights, or choose another folder") from error

@@ -18,9 +18,10 @@ from confluent_kafka.admin import AdminClient
 from streamtrain.broker.archive import make_archive
 from streamtrain.broker.distribution import Distribution, find_distribution
 from streamtrain.broker.folder import Record, load_record, locked, plan_record
-from streamtrain.broker.node import loaded_classes, log_tail, node_folder, start_node
+from streamtrain.broker.node import loaded_classes, log_file, log_tail, node_folder, prepare_node
 from streamtrain.broker.process import Process
-from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.errors import KafkaUnreachable, UserMistake, writing
+from streamtrain.interruption import uninterrupted
 from streamtrain.kafka.settings import Purpose, client_settings
 
 log = logging.getLogger(__name__)
@@ -71,8 +72,11 @@ class Broker:
             self._distribution = find_distribution(Path(home) if home else None)
         for index, node in enumerate(self._record.nodes):
             if not self._processes[index].alive():
-                process = start_node(self._distribution, self.data, self._record, node, self._detached)
-                self._processes[index] = process
+                with writing(self.data, "Kafka's data"):
+                    command = prepare_node(self._distribution, self.data, self._record, node)
+                log_of = log_file(node_folder(self.data, node))
+                with uninterrupted():
+                    self._processes[index] = Process.spawn(command, log_of, self._detached)
         self._save()
         self._wait_ready()
         for node in self._record.nodes:
@@ -89,7 +93,10 @@ class Broker:
         for process in self._processes:
             if not process.wait(STOP_TIMEOUT_S):
                 process.kill()
-        self._save()
+        try:
+            self._save()
+        except UserMistake as error:  # it still names the processes that have ended, which does no harm
+            log.warning("%s", error)
 
     def kill(self, node: int | None = None) -> None:
         """SIGKILL one node, or all."""

@@ -46,10 +46,9 @@ def fenced(log: Path, number: int) -> bool:
 
 
 def wait_until_fenced(controller: Process, log: Path, number: int) -> None:
-    """Ends the controller when it has written that the broker is fenced, or does not come to it."""
+    """Asks the controller to end when it has written that the broker is fenced, or does not come to it."""
     until = time.monotonic() + FENCE_TIMEOUT_S
     while controller.alive() and time.monotonic() < until and not fenced(log, number):
         time.sleep(POLL_S)
     controller.terminate()
-    if not controller.wait(STOP_TIMEOUT_S):
-        controller.kill()
+    controller.wait(STOP_TIMEOUT_S)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from streamtrain.broker.process import Process
-from streamtrain.errors import UserMistake
+from streamtrain.errors import UserMistake, writing
 
 HOST = "127.0.0.1"  # not `localhost`, which may be ::1 first
 PORTS = range(20_000, 32_000)  # below the ephemeral range: a connect loop on a port of that can connect to itself
@@ -57,8 +57,9 @@ class Record:
 
     def save(self, data: Path) -> None:
         scratch = data / (RECORD + ".new")
-        scratch.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        os.replace(scratch, data / RECORD)
+        with writing(data, f"Kafka's data, such as {RECORD},"):
+            scratch.write_text(json.dumps(asdict(self), indent=1) + "\n")
+            os.replace(scratch, data / RECORD)
 
 
 def load_record(data: Path) -> Record | None:
@@ -69,7 +70,7 @@ def load_record(data: Path) -> Record | None:
         return Record(nodes=nodes, **fields)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserMistake(
             f"{data / RECORD}: expected the record of an embedded Kafka, got: {error}; choose another --data folder"
         ) from error
@@ -82,13 +83,11 @@ def locked(data: Path) -> Iterator[None]:
     A folder that is new or empty becomes the user's alone: whoever reads it reads every topic. One that holds other
     things is left as it is.
     """
-    try:
+    with writing(data, "Kafka's data"):
         data.mkdir(parents=True, exist_ok=True)
         if next(data.iterdir(), None) is None:
             data.chmod(0o700)
         stream = (data / "broker.lock").open("w")
-    except OSError as error:
-        raise UserMistake(f"{data}: expected a folder to write Kafka's data to, got: {error}") from error
     with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

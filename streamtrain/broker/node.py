@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from streamtrain.broker.archive import recording
@@ -12,6 +13,7 @@ from streamtrain.broker.fencing import controller_alone, crashed, fenced, wait_u
 from streamtrain.broker.folder import HOST, Node, Record
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable
+from streamtrain.interruption import uninterrupted
 
 LOG_TAIL_LINES = 15
 FORMAT_TIMEOUT_S = 60
@@ -75,8 +77,8 @@ def node_folder(data: Path, node: Node) -> Path:
     return data / f"node{node.number}"
 
 
-def start_node(distribution: Distribution, data: Path, record: Record, node: Node, detached: bool) -> Process:
-    """Format the node's folder if it is new, and start its process. Does not wait for an answer."""
+def prepare_node(distribution: Distribution, data: Path, record: Record, node: Node) -> list[str]:
+    """Formats the node's folder if it is new; returns the command that starts it."""
     folder = node_folder(data, node).resolve()
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     properties = folder / "server.properties"
@@ -89,7 +91,7 @@ def start_node(distribution: Distribution, data: Path, record: Record, node: Nod
     heap = "-Xmx512m" if len(record.nodes) == 1 else "-Xmx384m"
     jvm = (heap, *(QUICK_COMPILER if record.fast_start else ()), *_jvm(folder))
     jvm += recording(distribution, loaded_classes(folder))
-    return Process.spawn(distribution.command("kafka.Kafka", str(properties), jvm=jvm), log_file(folder), detached)
+    return distribution.command("kafka.Kafka", str(properties), jvm=jvm)
 
 
 def _fence(distribution: Distribution, settings: dict[str, str], folder: Path, node: Node) -> None:
@@ -97,8 +99,11 @@ def _fence(distribution: Distribution, settings: dict[str, str], folder: Path, n
     write_properties(properties, controller_alone(settings))
     jvm = ("-Xmx256m", *QUICK_COMPILER, *_jvm(folder))
     command = distribution.command("kafka.Kafka", str(properties), jvm=jvm)
-    controller = Process.spawn(command, folder / "fencing.log", detached=False)
-    wait_until_fenced(controller, folder / "log", node.number)
+    with ExitStack() as opened:
+        with uninterrupted():
+            controller = Process.spawn(command, folder / "fencing.log", detached=False)
+            opened.callback(controller.kill)
+        wait_until_fenced(controller, folder / "log", node.number)
 
 
 def _jvm(folder: Path) -> tuple[str, ...]:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1  # prctl(2)
+from streamtrain.errors import writing
+
 POLL_S = 0.02
+# becomes the command, which is killed when the thread that spawned it ends: prctl(2), PR_SET_PDEATHSIG. A preexec_fn of
+# Popen would run between fork and exec, in a copy of a process that may have threads
+LAUNCHER = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))
+for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python
+    signal.signal(ignored, signal.SIG_DFL)
+if os.getppid() == int(sys.argv[1]):  # else it died before the call above
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
 
 
 class Process:
@@ -29,16 +40,19 @@ class Process:
     ) -> Process:
         """Start `command` in a session of its own (Ctrl-C does not reach it), its output to the file `output`.
 
-        Unless detached it is killed when the thread that called this ends, however that happens.
+        Unless detached it is killed when the thread that called this ends, however that happens. The caller keeps it
+        within `uninterrupted`, else a Ctrl-C may leave a process that nobody knows.
         """
-        with output.open("wb") as stream:
+        launcher = [] if detached else [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
+        with writing(output.parent, "a log"):
+            stream = output.open("wb")
+        with stream:
             child = subprocess.Popen(
-                command,
+                [*launcher, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=None if detached else die_with_parent(),
                 env=environment,
             )
         return cls(child.pid, _start_ticks(child.pid) or 0, child)
@@ -76,19 +90,6 @@ class Process:
         if self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-
-
-def die_with_parent() -> Callable[[], None]:
-    """For Popen's `preexec_fn`: the child is killed when the thread that spawns it ends, however that happens."""
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def set_signal() -> None:
-        prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-        if os.getppid() != parent:  # it died before the call above
-            os._exit(1)
-
-    return set_signal
 
 
 def _start_ticks(pid: int) -> int | None:

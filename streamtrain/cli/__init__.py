@@ -37,9 +37,12 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(exits.INTERRUPTED) from None
-    except StoppedAtOnce:
+    except StoppedAtOnce as stopped:
         sys.stdout.flush()
-        os._exit(exits.INTERRUPTED)  # no client's destructor waits for a Kafka that is away
+        if stopped.error is not None:
+            report_failure(stopped.error, given)
+        # no client's destructor waits for a Kafka that is away
+        os._exit(exits.INTERRUPTED if stopped.error is None else stopped.error.exit_code)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,12 +13,22 @@ from typing import Annotated, Any
 import typer
 
 from streamtrain.cli.output import Output
+from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import configure_logging, get_logger
 
 log = get_logger(__name__)
 COMMON = "Common options"
+
+
+def finite(option: typer.CallbackParam, value: float | None) -> float | None:
+    """Returns an option's value. Raises UserMistake for one that is infinite or no number."""
+    if value is not None and not math.isfinite(value):
+        raise UserMistake(f"{option.opts[0]}: expected a finite number, got {value}")
+    return value
+
+
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
 MaxRejected = Annotated[

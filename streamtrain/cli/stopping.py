@@ -11,13 +11,18 @@ from types import FrameType, TracebackType
 from typing import Self, TypeVar, cast
 
 from streamtrain import exits
+from streamtrain.errors import StreamtrainError
 
 T = TypeVar("T")
 _END = object()
 
 
 class StoppedAtOnce(BaseException):
-    """The second signal: nothing more is waited for."""
+    """Ends the process without a wait for anything: after a second signal, or with an error that main() reports."""
+
+    def __init__(self, error: StreamtrainError | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 class _Stopped(BaseException):

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from streamtrain.broker.process import Process
-from streamtrain.errors import CheckFailed, KafkaUnreachable, Replaced, StreamtrainError, UserMistake
+from streamtrain.errors import CheckFailed, KafkaUnreachable, Replaced, StreamtrainError, UserMistake, writing
 
 FOLDER = Path("streamtrain-demo")
 JOB_NAME = "flights"
@@ -21,11 +21,8 @@ ERRORS = {error.exit_code: error for error in (CheckFailed, UserMistake, KafkaUn
 
 
 def make_folder() -> None:
-    try:
+    with writing(FOLDER, "the demo's files"):
         FOLDER.mkdir(exist_ok=True)
-    except OSError as error:
-        what = f"{FOLDER}: expected to make a folder here for the demo, got: {error.strerror}"
-        raise UserMistake(f"{what}; go to another folder") from error
 
 
 def job_text(name: str, bootstrap: str, workers: int) -> str:
@@ -37,9 +34,10 @@ def job_text(name: str, bootstrap: str, workers: int) -> str:
 
 def write_job(text: str) -> None:
     """Writes the job file of this run; keeps that of an earlier one beside it."""
-    if JOB_FILE.exists():
-        JOB_FILE.replace(EARLIER_JOB_FILE)
-    JOB_FILE.write_text(text, encoding="utf-8")
+    with writing(FOLDER, "the demo's files"):
+        if JOB_FILE.exists():
+            JOB_FILE.replace(EARLIER_JOB_FILE)
+        JOB_FILE.write_text(text, encoding="utf-8")
 
 
 def jobs_in(topics: Collection[str]) -> list[str]:

@@ -65,7 +65,7 @@ class Traffic:
                 records.write({name: self.flights[name][good] for name in RECORD})
                 self.sent = rows.stop
                 ahead_s = self.sent / self.rate - self.seconds if self.rate else 0.0
-                if self.stopping.wait(max(0.0, ahead_s)):
+                if self.stopping.wait(min(max(0.0, ahead_s), threading.TIMEOUT_MAX)):
                     break
             producer.native.flush(FLUSH_MS)
 

@@ -19,6 +19,7 @@ from typing import NoReturn, TextIO
 
 from streamtrain.build import build_digest
 from streamtrain.compute import ops
+from streamtrain.interruption import uninterrupted
 from streamtrain.log import get_logger
 from streamtrain.run import roles
 from streamtrain.run.entry import run_to_end
@@ -49,12 +50,13 @@ class ForkServer:
         ops.load()  # needed by all
         gc.freeze()  # a collection would write to pages that the copy shares
         parent = os.getpid()
-        if os.fork() == 0:
-            try:
-                ours.close()
-                _serve(its, parent)
-            finally:
-                os._exit(1)
+        with uninterrupted():
+            if os.fork() == 0:
+                try:
+                    ours.close()
+                    _serve(its, parent)
+                finally:
+                    os._exit(1)
         its.close()
         adopt_orphans()
         ours.settimeout(_ANSWER_S)

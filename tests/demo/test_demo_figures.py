@@ -293,7 +293,7 @@ def test_the_job_file_is_a_job_and_an_earlier_one_is_kept(tmp_path, monkeypatch)
 def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("streamtrain-demo").write_text("")
-    with pytest.raises(UserMistake, match="expected to make a folder"):
+    with pytest.raises(UserMistake, match="expected a folder to write the demo's files to"):
         make_folder()
 
 

@@ -36,7 +36,7 @@ from streamtrain.broker import Broker, start_broker
 from streamtrain.broker.distribution import find_distribution
 from streamtrain.broker.fencing import fenced
 from streamtrain.broker.folder import load_record
-from streamtrain.broker.node import start_node
+from streamtrain.broker.node import prepare_node
 from streamtrain.errors import (
     CheckFailed,
     KafkaBroken,
@@ -521,7 +521,7 @@ def test_only_after_a_crash_the_controller_comes_first_and_once(tmp_path: Path) 
         broker.kill()
         record = load_record(broker.data)
         assert record is not None
-        start_node(find_distribution(None), broker.data, record, record.nodes[0], detached=False).kill()
+        prepare_node(find_distribution(None), broker.data, record, record.nodes[0])
         assert came_first.exists()
         assert fenced(log, 1)
         came_first.unlink()

@@ -7,9 +7,12 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, nullcontext, suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.live import Live
@@ -20,13 +23,15 @@ from streamtrain.broker import Broker, find_broker, start_broker
 from streamtrain.broker.folder import port_free
 from streamtrain.checks.verify import verify
 from streamtrain.cli.demo_screen import plain, screen, show_summary
-from streamtrain.cli.session import Session, command
+from streamtrain.cli.session import Session, command, finite
+from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
 from streamtrain.clients.standing import JobStanding
 from streamtrain.demo import folder
 from streamtrain.demo.flights import data_file, load_flights
 from streamtrain.demo.folder import JOB_FILE, KAFKA, Child
 from streamtrain.demo.traffic import Document, Traffic
-from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
+from streamtrain.errors import KafkaUnreachable, SnapshotError, StreamtrainError, UserMistake
+from streamtrain.interruption import uninterrupted
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import configure_logging
@@ -40,6 +45,7 @@ PORTS = (9000, *range(9400, 9500))  # of the page and metrics: below those of ou
 LOOK_S, JSON_S, PLAIN_S = 0.25, 1.0, 5.0  # between two looks at the job, JSON lines, plain lines
 ANSWERS_S, DRAIN_S = 30.0, 60.0  # for the last answers, and the last publication
 VERSIONS_BACK = 3  # of the replay that the summary proposes
+T = TypeVar("T")
 app = typer.Typer(add_completion=False)
 
 
@@ -48,11 +54,12 @@ app = typer.Typer(add_completion=False)
 def demo(
     session: Session,
     rate: Annotated[
-        float, typer.Option(min=0, help="Flights per second; the default is a year in a minute; 0: as fast as it goes.")
+        float,
+        typer.Option(
+            min=0, callback=finite, help="Flights per second; the default is a year in a minute; 0: as fast as it goes."
+        ),
     ] = RATE,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many flights.", show_default=False)
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Only the first so many flights.", show_default=False)] = None,
     workers: Annotated[int, typer.Option(min=1, max=_native.MAX_WORKERS, help="Worker processes.")] = 2,
     ui: Annotated[bool, typer.Option("--ui", help="A page beside it, until Ctrl-C; needs the extra `ui`.")] = False,
 ) -> None:
@@ -61,34 +68,74 @@ def demo(
     Starts a Kafka of its own in ./streamtrain-demo and ends it; leaves its data and the job file there. Exit code 1
     where a check does not hold. Ctrl-C stops it at any time.
     """
-    if session.logging["level"] == "info":
+    if session.logging["level"] != "debug":
         configure_logging("error", session.logging["format"])  # the screen shows the rest
     if ui:
         nicegui()  # what is missing is reported before anything is started
-    try:
-        with ExitStack() as opened:
-            ok = Demo(session, workers, opened).run(rows, rate, ui)
-    except KeyboardInterrupt:
-        if not session.as_json:
-            print("stopped; everything it started has ended", file=sys.stderr)
-        raise typer.Exit(exits.INTERRUPTED) from None
+    with StopSignals() as stop:
+        run = Demo(session, workers, stop)
+        try:
+            ok = run.run(rows, rate, ui)
+        except KeyboardInterrupt:
+            if not session.as_json:
+                print("stopped; everything it started has ended", file=sys.stderr)
+            raise StoppedAtOnce if run.is_sending else typer.Exit(exits.INTERRUPTED) from None
+        except StreamtrainError as error:
+            if run.is_sending:
+                raise StoppedAtOnce(error) from None
+            raise
     raise typer.Exit(0 if ok else 1)
 
 
 class Demo:
-    """A run of the demo; all it starts ends with `opened`."""
+    """A run of the demo, which ends all it starts."""
 
-    def __init__(self, session: Session, workers: int, opened: ExitStack) -> None:
-        self._session, self._out, self._workers, self._opened = session, session.out, workers, opened
+    def __init__(self, session: Session, workers: int, stop: StopSignals) -> None:
+        self._session, self._out, self._workers, self._stop = session, session.out, workers, stop
+        self._opened = ExitStack()
         self._broker: Broker | None = None
         self._children: dict[str, Child] = {}
+        self._sending: list[Future[None]] = []  # threads of the traffic
         self._next_line_s = 0.0
         other = "\0" if session.bootstrap else "STREAMTRAIN_KAFKA__"  # settings of another Kafka than its own
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith(other)}
 
+    @property
+    def is_sending(self) -> bool:
+        """Returns whether a thread of the traffic still waits for Kafka."""
+        return not all(thread.done() for thread in self._sending)
+
     def run(self, rows: int | None, rate: float, ui: bool) -> bool:
-        """Returns whether every check holds, every row is accounted for and every request is answered."""
+        """Returns whether every check holds, every row is accounted for and every request is answered.
+
+        Raises KeyboardInterrupt for a signal. At a first one what is open is finished first.
+        """
         began_s = time.monotonic()
+        with self._opened:
+            traffic, page = self._unless_stopped(lambda: self._begin(rows, rate, ui))
+            self._stream(traffic)
+            self._say("verifying", "checking the guarantees on the topics")
+            summary = self._unless_stopped(lambda: self._summary(traffic, began_s))
+            if self._out.as_json:
+                self._out.line({"event": "summary", **summary})
+            else:
+                show_summary(self._out.console, summary, traffic.streamed_s)
+            if ui:
+                self._say("staying", f"Kafka and {page} stay until Ctrl-C", url=page)
+                while not self._stop.is_set():
+                    self._check()
+                    self._stop.wait_for(lambda: time.sleep(LOOK_S))
+        return bool(summary["ok"])
+
+    def _unless_stopped(self, function: Callable[[], T]) -> T:
+        """Returns what the function returns. Raises KeyboardInterrupt where a signal has come or comes meanwhile."""
+        result = self._stop.wait_for(function)
+        if result is None or self._stop.is_set():
+            raise KeyboardInterrupt
+        return result
+
+    def _begin(self, rows: int | None, rate: float, ui: bool) -> tuple[Traffic, str]:
+        """Starts everything; returns what is to be sent, and the page's address."""
         data_file()  # what is missing or mistaken is reported before anything is started
         self._job(folder.JOB_NAME, self._session.bootstrap or ANYWHERE)
         folder.make_folder()
@@ -97,21 +144,7 @@ class Demo:
         traffic, workers = Traffic(job, loading.result(), rate), job.train.workers
         text = f"{traffic.rows:,} flights out of New York in 2013, {workers} worker process{'es' * (workers > 1)}"
         self._say("job", f"job {job.name}: {text}", job=job.name, rows=traffic.rows, workers=workers)
-        page = self._start(job, ui)
-        self._stream(traffic)
-        self._say("verifying", "checking the guarantees on the topics")
-        summary = self._summary(traffic, began_s)
-        if self._out.as_json:
-            self._out.line({"event": "summary", **summary})
-        else:
-            show_summary(self._out.console, summary, traffic.streamed_s)
-        if ui:
-            self._say("staying", f"Kafka and {page} stay until Ctrl-C", url=page)
-            with suppress(KeyboardInterrupt):
-                while True:
-                    self._check()
-                    time.sleep(LOOK_S)
-        return bool(summary["ok"])
+        return traffic, self._start(job, ui)
 
     def _say(self, event: str, text: str, **fields: Any) -> None:
         if self._out.as_json or not self._out.quiet:
@@ -160,8 +193,9 @@ class Demo:
             flags.setdefault("ui", ["--port", str(page)]).extend(["--metrics", f"http://127.0.0.1:{port}"])
         for name, own in flags.items():
             call = [name, str(JOB_FILE), "--bootstrap", job.kafka.bootstrap, *sets, *own]
-            self._children[name] = child = Child(call, self._environment)
-            self._opened.callback(child.process.kill)
+            with uninterrupted():
+                self._children[name] = child = Child(call, self._environment)
+                self._opened.callback(child.process.kill)
         while ui and port_free(page):
             self._check()
             time.sleep(LOOK_S)
@@ -180,37 +214,40 @@ class Demo:
     def _stream(self, traffic: Traffic) -> None:
         """Ends when all flights are in a snapshot, all requests answered, and the trainer and the predictor have ended.
 
-        A first Ctrl-C lets the open round be published before it raises KeyboardInterrupt, a second does not.
+        A first signal lets the open round be published before it raises KeyboardInterrupt.
         """
-        stopped, threads = False, [in_background(call, name=call.__name__) for call in (traffic.send, traffic.read)]
+        self._sending = [in_background(call, name=call.__name__) for call in (traffic.send, traffic.read)]
+        self._opened.push(partial(self._end_traffic, traffic))
         is_live = self._out.console.is_terminal and not self._out.as_json and not self._out.quiet
         live = Live(console=self._out.console, auto_refresh=False, transient=True) if is_live else None
         with JobStanding(traffic.job) as standing, live or nullcontext():
-            try:
-                for status in standing.watch(LOOK_S):
-                    self._show(traffic.see(status), live)
-                    self._check()
-                    for thread in threads:
-                        if thread.done():
-                            thread.result()
-                    if threads[0].done() and traffic.is_answered(ANSWERS_S):
-                        break
-            except KeyboardInterrupt:
-                stopped = True
-            finally:
-                traffic.stopping.set()
+            for status in self._stop.each(standing.watch(LOOK_S)):
+                self._show(traffic.see(status), live)
+                self._check()
+                for thread in self._sending:
+                    if thread.done():
+                        thread.result()
+                if self._sending[0].done() and traffic.is_answered(ANSWERS_S):
+                    break
+            traffic.stopping.set()
             ending = [child for name, child in self._children.items() if name != "ui"]
             for child in ending:
                 child.process.terminate()
             for child in ending:
                 child.process.wait(DRAIN_S)
-            if stopped:
+            if self._stop.is_set():
                 raise KeyboardInterrupt
             for child in ending:
                 child.check(expected=0)
             self._children = {name: child for name, child in self._children.items() if name == "ui"}
             self._next_line_s = 0.0
             self._show(traffic.see(standing.look()), live)
+
+    def _end_traffic(self, traffic: Traffic, kind: object, error: object, trace: object) -> None:
+        """Waits for the traffic's threads while there is a Kafka that takes what they have."""
+        traffic.stopping.set()
+        if not isinstance(error, KafkaUnreachable):
+            wait(self._sending, DRAIN_S)
 
     def _show(self, traffic: Traffic, live: Live | None) -> None:
         if live is not None:

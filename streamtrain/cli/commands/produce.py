@@ -8,13 +8,14 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import TIMEOUT_MAX
 from typing import Annotated, Any
 
 import typer
 
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
-from streamtrain.cli.session import JobFile, MaxRejected, Session, command
+from streamtrain.cli.session import JobFile, MaxRejected, Session, command, finite
 from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
 from streamtrain.clients.writer import RecordWriter
 from streamtrain.columns.forms import FileRows
@@ -61,7 +62,7 @@ def produce(
     input: Inputs,
     to: Annotated[str, typer.Option(**one_of(row_topics, "The topic to write to"))] = "records",
     rate: Annotated[
-        float | None, typer.Option(min=0, help="Rows per second; 0: as fast as it goes.", show_default=False)
+        float | None, typer.Option(min=0, callback=finite, help="Rows per second; 0: no limit.", show_default=False)
     ] = None,
     pack: Annotated[int, typer.Option(min=1, max=65_536, help="Rows in a record; many are much faster to read.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
@@ -248,4 +249,4 @@ def _paced(blocks: Iterator[FileRows], rate: float) -> Iterator[FileRows]:
         sent += block.row_count
         ahead_s = sent / rate - (time.monotonic() - started_s) if rate else 0
         if ahead_s > 0:
-            time.sleep(ahead_s)
+            time.sleep(min(ahead_s, TIMEOUT_MAX))

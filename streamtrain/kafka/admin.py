@@ -68,6 +68,16 @@ class TopicEnds(NamedTuple):
     ends: list[int]  # by partition
 
 
+def _open(settings: Mapping[str, Any], heard: Heard) -> AdminClient:
+    """Returns a client that ends when it is dropped, for it is in no circle. Else a collection of garbage may end it in
+    its own thread, which sets an answer that nobody waits for after a Ctrl-C: there librdkafka aborts."""
+    own: dict[str, Any] = {**settings, "error_cb": heard}
+    try:
+        return AdminClient(own, logger=heard)
+    except KafkaException as error:
+        raise UserMistake(f"[kafka] {error.args[0].str()}") from None
+
+
 class Admin:
     """One administration client; made without a connection, so the first call is what raises KafkaUnreachable."""
 
@@ -76,14 +86,7 @@ class Admin:
         self.timeout_s = timeout_s
         settings = client_settings(Purpose.ADMIN, kafka or {}, {"bootstrap.servers": bootstrap})
         self._heard = Heard(settings)
-        self._settings: dict[str, Any] = {**settings, "error_cb": self._heard}
-        self._clients = Renewing(self._open)
-
-    def _open(self) -> AdminClient:
-        try:
-            return AdminClient(self._settings, logger=self._heard)
-        except KafkaException as error:
-            raise UserMistake(f"[kafka] {error.args[0].str()}") from None
+        self._clients = Renewing(partial(_open, settings, self._heard))
 
     def _ask(self, what: str, question: Callable[[AdminClient], T]) -> T:
         """Returns a client's answer; raises our errors for Kafka's."""
@@ -130,9 +133,9 @@ class Admin:
                 try:
                     return client.list_topics(topic, max(0.1, min(left_s, _LISTEN_S)))
                 except KafkaException as error:
-                    explained = self._explained(client, error.args[0], "topics")
-                    if not isinstance(explained, KafkaUnreachable) or left_s <= _LISTEN_S:
-                        raise explained from None
+                    is_last = left_s <= _LISTEN_S
+                    if is_last or not isinstance(self._explained(client, error.args[0], "topics"), KafkaUnreachable):
+                        raise
 
         return self._ask("topics", question)
 

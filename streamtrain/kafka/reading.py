@@ -18,9 +18,9 @@ class Reading:
 
     def __init__(self, bootstrap: str, consumer: Mapping[str, object], admin: Mapping[str, object]) -> None:
         self.bootstrap = bootstrap
-        self.settings = {**consumer, "bootstrap.servers": bootstrap}  # the consumer's
+        self.settings = settings = {**consumer, "bootstrap.servers": bootstrap}  # the consumer's
         self.admin = Admin(bootstrap, admin)
-        self.consumer = Renewing(lambda: KafkaConsumer.open(Purpose.READ, self.settings))
+        self.consumer = Renewing(lambda: KafkaConsumer.open(Purpose.READ, settings))  # no circle with the Admin in it
 
     def close(self) -> None:
         self.consumer.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -38,6 +40,7 @@ from streamtrain.kafka import library, renewing
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.errors import Heard, explain, is_passing, response_to
 from streamtrain.kafka.lag import GroupLag
+from streamtrain.kafka.reading import Reading
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics.topic import TopicWish, job_topics
 from tests.chaos.faults import hold
@@ -206,6 +209,18 @@ def test_a_client_that_is_silent_is_made_anew(monkeypatch: pytest.MonkeyPatch) -
 
 
 WAIT, MISSING, RENEW, REFUSE, DENIED = KafkaResponse
+
+
+def test_no_collection_of_garbage_ends_an_administration_client() -> None:
+    """A collection may run in the client's own thread, which sets the answers: librdkafka then aborts the process."""
+    jobs_topics = Reading("localhost:1", {}, {})
+    clients = [weakref.ref(admin._clients.client) for admin in (Admin("localhost:1"), jobs_topics.admin)]
+    gc.disable()
+    try:
+        del jobs_topics
+        assert [client() for client in clients] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_every_code_of_the_table_has_the_name_librdkafka_gives_it_and_one_place() -> None:

@@ -74,6 +74,7 @@ constexpr KafkaSetting SETTINGS[] = {
     {"session.timeout.ms", "10000", Hold::given, members, "a killed predictor's partitions are free after this"},
     {"heartbeat.interval.ms", "2000", Hold::given, members, "several in a session"},
     {"topic.metadata.refresh.interval.ms", "10000", Hold::given, readers, "new partitions are found soon"},
+    {"enable.metrics.push", "false", Hold::given, all, "histograms for the broker take 300 KB of each client"},
     {"reconnect.backoff.max.ms", "1000", Hold::given, all & ~of(write, stream, start), soon_back},
     {"reconnect.backoff.max.ms", "200", Hold::fixed, of(start), "it is waited for"},
 

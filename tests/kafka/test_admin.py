@@ -353,5 +353,5 @@ def test_who_makes_a_client_by_confluent_kafka_asks_the_table_too(monkeypatch: p
     with pytest.raises(AssertionError):
         Admin("b:1", {"client.id": "mine"}).names()
     ours = client_settings(Purpose.ADMIN, {"client.id": "mine"}, {"bootstrap.servers": "b:1"})
-    assert ours["reconnect.backoff.max.ms"] == "1000" and len(ours) == 3
+    assert ours["reconnect.backoff.max.ms"] == "1000" and len(ours) == 4
     assert ours.items() <= calls[0].items()

@@ -42,9 +42,12 @@ from streamtrain.run.request_spans import RequestSpans
 from streamtrain.run.roles import predictor
 from streamtrain.serving.config import Config
 from streamtrain.serving.door import Door
-from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, devices, processes, server, tracing
+from streamtrain.telemetry import devices, processes, server, tracing
+from streamtrain.telemetry.predictor import PredictorMeters
+from streamtrain.telemetry.server import Telemetry
 from streamtrain.telemetry.serving import ServingTable
 from streamtrain.telemetry.tracing import Tracing, find_exporter, opened
+from streamtrain.telemetry.trainer import TrainerMeters
 from streamtrain.topics.dead_letters import Causes, DeadLetter, DeadRange
 from streamtrain.topics.topic import all_topics
 from tests.checks.verify.topics_in_memory import GoodJob

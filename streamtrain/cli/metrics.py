@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -11,7 +13,6 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.lag import GroupLag
 from streamtrain.log import get_logger
 from streamtrain.run.roles import predictor
-from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
 
 ANSWER_S = 5.0  # Kafka has so long to say how far behind a process is; then it is away
 log = get_logger(__name__)
@@ -23,10 +24,13 @@ MetricsPort = Annotated[
 MetricsHost = Annotated[
     str, typer.Option(help="Address they are served at: 0.0.0.0 for other machines, as a scraper in a container is.")
 ]
+Served: TypeAlias = AbstractContextManager[Callable[[dict[str, Any]], None]]  # what it gives takes the events
 
 
-def of_trainer(host: str, port: int, job: Job) -> Telemetry:
+def of_trainer(host: str, port: int, job: Job) -> Served:
     """A trainer's metrics, not yet open; raises UserMistake where they cannot be served there."""
+    from streamtrain.telemetry.trainer import TrainerMeters
+
     meters = TrainerMeters(job.name, job.rounds.prefetch_buffer)
     admin, name = Admin(job.kafka.bootstrap, job.kafka_admin(), ANSWER_S), str(job.topic("records").name)
 
@@ -35,15 +39,20 @@ def of_trainer(host: str, port: int, job: Job) -> Telemetry:
         meters.behind_open_transaction(admin.behind_open_transaction(name, len(spans)) if spans else [])
         return meters.lag([end for _, end in spans])
 
-    return _said(Telemetry(port, meters, lag, host))
+    return _served(host, port, meters, lag)
 
 
-def of_predictor(host: str, port: int, config: predictor.Config) -> Telemetry:
+def of_predictor(host: str, port: int, config: predictor.Config) -> Served:
     """A predictor's metrics, not yet open; raises UserMistake where they cannot be served there."""
+    from streamtrain.telemetry.predictor import PredictorMeters
+
     lag = GroupLag(config.kafka_consumer, config.group, config.requests, ANSWER_S)
-    return _said(Telemetry(port, PredictorMeters(config.job), lag.ask, host))
+    return _served(host, port, PredictorMeters(config.job), lag.ask)
 
 
-def _said(telemetry: Telemetry) -> Telemetry:
+def _served(host: str, port: int, meters: Any, lag: Callable[[], Mapping[int, int]]) -> Served:
+    from streamtrain.telemetry.server import Telemetry
+
+    telemetry = Telemetry(port, meters, lag, host)
     log.info("metrics and readiness are served", port=telemetry.port)
     return telemetry

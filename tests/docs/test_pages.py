@@ -34,7 +34,8 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.options import Option
 from streamtrain.fitting.minimizers import MINIMIZERS
 from streamtrain.job import Job, settings_table
-from streamtrain.telemetry import PredictorMeters, TrainerMeters
+from streamtrain.telemetry.predictor import PredictorMeters
+from streamtrain.telemetry.trainer import TrainerMeters
 from tests.ui.conftest import browser
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -32,8 +32,10 @@ from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.serving.asgi import LOOPBACK
-from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
+from streamtrain.telemetry.predictor import PredictorMeters
+from streamtrain.telemetry.server import Telemetry
 from streamtrain.telemetry.serving import ServingTable
+from streamtrain.telemetry.trainer import TrainerMeters
 from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
 from streamtrain.ui import charts, drawing, examining, following, metrics, pages, scraping, system
 from streamtrain.ui.cluster import Cluster

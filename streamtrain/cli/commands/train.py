@@ -23,7 +23,6 @@ from streamtrain.run.host import Event, HostOptions
 from streamtrain.run.train import Interrupts, TrainOptions
 from streamtrain.run.train import train as run_trainer
 from streamtrain.schemas import with_schema
-from streamtrain.telemetry import Telemetry
 from streamtrain.telemetry.tracing import find_exporter
 
 ORDER = 70
@@ -110,7 +109,7 @@ def _host(session: Session, fork_server: ForkServer | None) -> HostOptions:
     )
 
 
-def _train_with_progress(session: Session, job: Job, options: TrainOptions, served: Telemetry | None) -> int:
+def _train_with_progress(session: Session, job: Job, options: TrainOptions, served: metrics.Served | None) -> int:
     """Trains with the progress on the terminal and, where asked for, metrics that are served; gives the exit code."""
     stop = Interrupts()
     stop.install()

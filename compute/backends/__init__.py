@@ -20,7 +20,7 @@ get = REGISTRY.get
 
 def priority_names() -> dict[str, str]:
     """Returns the environment's name for the priority of each backend."""
-    return {name: REGISTRY.constants(name)["PRIORITY_NAME"] for name in names()}
+    return {name: get(name).PRIORITY_NAME for name in names()}
 
 
 def priorities() -> dict[str, int]:

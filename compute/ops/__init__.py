@@ -58,6 +58,7 @@ def load() -> dict[str, Op]:
                 found[op.name] = op
                 _headers[op.name] = f"kernels/{stem}.h"
         _ops.update(found)
+        _built.cache_clear()  # half a megabyte
     return _ops
 
 

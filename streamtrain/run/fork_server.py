@@ -18,16 +18,18 @@ import time
 from typing import NoReturn, TextIO
 
 from streamtrain.build import build_digest
-from streamtrain.compute import ops
+from streamtrain.compute import backends, ops
 from streamtrain.interruption import uninterrupted
+from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.run import roles
 from streamtrain.run.entry import run_to_end
 from streamtrain.run.process import adopt_orphans, die_with_parent, show_as
 
 NAME = "fork server"  # as `ps -o comm` shows it
-_ANSWER_S = 30.0  # it may still import
+_ANSWER_S = 30.0
 _LOOK_S = 0.002
+_ANY_JOB = {"columns": {"x": {"kind": "number"}, "y": {"role": "label"}}}
 log = get_logger(__name__)
 
 
@@ -47,8 +49,7 @@ class ForkServer:
             if stream is not None:
                 stream.flush()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who was started with it ignored hears of no child's end
-        ops.load()  # needed by all
-        gc.freeze()  # a collection would write to pages that the copy shares
+        load_all()
         parent = os.getpid()
         with uninterrupted():
             if os.fork() == 0:
@@ -69,6 +70,18 @@ class ForkServer:
         if found == 0:
             raise ConnectionError("the fork server has ended, or could not fork")
         return found
+
+
+def load_all() -> None:
+    """Loads what a run's processes need while there is one process: each page written later is one more of a copy."""
+    ops.load()
+    Job.from_tables(_ANY_JOB)  # builds what the first load of any job does
+    for registry in (roles.REGISTRY, backends.REGISTRY):
+        for name in registry.names():
+            with contextlib.suppress(Exception):  # the process that needs it says why
+                registry.get(name)
+    build_digest()  # read from some hundred files, once
+    gc.freeze()  # a collection would write to pages that are shared
 
 
 class ForkedProcess:
@@ -123,11 +136,6 @@ def _serve(connection: socket.socket, parent: int) -> NoReturn:
     sys.stdin, sys.stdout = open(os.devnull), open(os.devnull, "w")  # noqa: SIM115
     os.dup2(sys.stdin.fileno(), 0)  # what the command's were may have closed it
     os.dup2(sys.stdout.fileno(), 1)
-    for name in roles.REGISTRY.names():
-        with contextlib.suppress(Exception):  # the process that needs it says why
-            roles.REGISTRY.get(name)
-    build_digest()  # read from some hundred files, once
-    gc.freeze()  # what is here is shared by all that follow
     while True:
         request, descriptors, *_ = socket.recv_fds(connection, 1, 3)
         if not request:

@@ -19,7 +19,6 @@ import pytest
 from waiting import wait_for
 
 from streamtrain import exits
-from streamtrain.compute import backends
 from streamtrain.errors import KafkaBroken, StreamtrainError
 from streamtrain.files.found import found_files
 from streamtrain.job import Job
@@ -98,8 +97,6 @@ def _roles_in_threads() -> Iterator[None]:
     global _patched
     with _patching:
         if not _patched:
-            priorities = backends.priority_names()  # ast.parse() fails in two threads at once, in Python 3.11
-            _patch.setattr(backends, "priority_names", lambda: priorities)
             _patch.setattr(coordinator, "share_one_heap", lambda: None)  # it would hold for all tests to come
             _patch.setattr(coordinator, "tell", lambda event, **fields: _own.process.say(event, **fields))
             _patch.setattr(coordinator, "_supervisors_word", lambda: _own.process.read_word())

@@ -24,6 +24,7 @@ from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.log import get_logger
+from streamtrain.run.heap import return_free_memory
 from streamtrain.run.ready import round_cutter, wait_ready
 from streamtrain.schemas import Answers, SchemaRegistry, decoded_by
 
@@ -121,6 +122,7 @@ class _Thread:
                 if time.monotonic() >= look_at:
                     look_at = time.monotonic() + _METADATA_S
                     self._look_at_topic()
+                    return_free_memory()  # the largest fetches' buffers: 4 MB of an ingest that only waits
         except _native.KafkaFailure as failure:
             error = self._readers.client.explain(failure)
             if not isinstance(error, KafkaBroken | KafkaUnreachable):

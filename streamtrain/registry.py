@@ -123,13 +123,13 @@ class Registry(BaseRegistry):
         super().__init__(package, what, dashed)
         self.word = word
 
-    def texts(self) -> Mapping[str, str]:
-        """The text of each entry, by name, sorted."""
-        return _texts(tuple(import_module(self.package).__path__), self.word)
+    def files(self) -> Mapping[str, Path]:
+        """The file of each entry, by name, sorted."""
+        return _files(tuple(import_module(self.package).__path__), self.word)
 
     def names(self) -> list[str]:
         """The entries found, sorted; none is imported."""
-        return list(self.texts())
+        return list(self.files())
 
     def get(self, name: str) -> ModuleType:
         """The entry's module."""
@@ -144,7 +144,7 @@ class Registry(BaseRegistry):
 
         Reads the file's text and does not import it.
         """
-        tree = ast.parse(self.texts()[name])
+        tree = ast.parse(self.files()[name].read_text(encoding="utf-8"))
         found: dict[str, Any] = {"__doc__": ast.get_docstring(tree) or ""}
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -193,13 +193,9 @@ def _homes() -> dict[str, str]:
 
 
 @cache
-def _texts(folders: tuple[str, ...], word: str) -> Mapping[str, str]:
-    found: dict[str, str] = {}
-    for folder in folders:
-        for path in Path(folder).glob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            if path.stem != "__init__" and _declares(text, word):
-                found[path.stem] = text
+def _files(folders: tuple[str, ...], word: str) -> Mapping[str, Path]:
+    paths = (path for folder in folders for path in Path(folder).glob("*.py") if path.stem != "__init__")
+    found = {path.stem: path for path in paths if _declares(path.read_text(encoding="utf-8"), word)}
     return dict(sorted(found.items()))
 
 

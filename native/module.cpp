@@ -17,6 +17,7 @@ NB_MODULE(_native, m) {
     st::bind_decode(m);
     st::bind_batch_filler(m);
     st::bind_encode(m);
+    st::bind_row_reader(m);
     st::bind_predict(m);
     st::bind_row_scorer(m);
 }

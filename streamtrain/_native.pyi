@@ -672,6 +672,19 @@ class BatchFiller:
         The first record starts at `from_row`. No rows are kept, and no batch is open afterwards.
         """
 
+class RowReader:
+    """Rows of records as Python values, each cell as it stands in the record. One thread at a time."""
+
+    def __init__(
+        self, format: _Format, columns: Sequence[Mapping[str, Any]], short_columns: list[int], layout: SlotLayout
+    ) -> None:
+        """`columns`: see streamtrain/columns/rows.py; `layout`: an i32 for each, in the block that it names."""
+
+    def read(
+        self, record: bytes, around: RecordAround | None = None
+    ) -> tuple[list[dict[str, Any]], list[tuple[int, int, str, str, bool]]]:
+        """The rows that can be read, without missing cells; and of others (from, to, path, reason, is the rest)."""
+
 class CsvCell(enum.Enum):
     """The type that a cell of a line is read as. NUMBER: a number, if it is one. TIME: a number, or ISO 8601 as ms."""
 

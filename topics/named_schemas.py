@@ -33,12 +33,6 @@ def of_other_bytes(headers: Iterable[tuple[str, Value]]) -> tuple[tuple[str, Val
     return tuple((name, value) for name, value in headers if name != HEADER)
 
 
-def named_in(headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:
-    """Returns the schema that a message's headers name for its value, of two the last. None if that is left to the
-    value."""
-    return {name: value for name, value in headers if name == HEADER}.get(HEADER) or None
-
-
 def encode(schemas: Mapping[str, Answer]) -> bytes:
     """By name; equal ones give equal bytes, none give none. Names of one answer are told together."""
     if not schemas:

@@ -64,6 +64,7 @@ void bind_kafka(nb::module_ &m);    // librdkafka consumer and producer
 void bind_decode(nb::module_ &m);   // decode plans
 void bind_batch_filler(nb::module_ &m);   // records and Python rows into slots
 void bind_encode(nb::module_ &m);   // Python rows to records
+void bind_row_reader(nb::module_ &m);   // records to Python rows
 void bind_predict(nb::module_ &m);  // scoring of requests, the predictor's loop
 void bind_row_scorer(nb::module_ &m);   // scoring of Python rows
 

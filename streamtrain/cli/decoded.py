@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -48,6 +49,8 @@ def _rows_of(job: Job, key: str) -> Callable[[Message], Document]:
         value = bytes(message.value)
         found = reader.rows(value, message.headers)
         document: Document = {"rows": to_json_rows(found.rows)} if found.rows or not found.broken else {}
+        if any(isinstance(row, Unusable) for row in found.rows):
+            document |= {"value": cut(value)}
         if found.broken is not None:
             document |= {"error": f"not {job.records.format}: {found.broken}", "value": cut(value)}
         return {**document, **headers(message)}
@@ -61,11 +64,13 @@ def to_json_rows(rows: list[Any]) -> list[Any]:
 
 
 def _to_json_value(value: Any) -> Any:
-    """A value as JSON has it; what no column can take says why."""
+    """A value as JSON has it: bytes in base64; what cannot be shown says why."""
     if isinstance(value, dict):
         return {name: _to_json_value(cell) for name, cell in value.items()}
     if isinstance(value, list):
         return [_to_json_value(cell) for cell in value]
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
     return {"unusable": value.reason} if isinstance(value, Unusable) else value
 
 

@@ -1,6 +1,7 @@
 """A job's dead letters: as they are, and their rows sent again once what was wrong is mended.
 
-Good rows of the same record have been trained, so only the dead ones are encoded again.
+Good rows of the same record have been trained: only the dead ones are encoded again. A record all of whose rows are
+dead goes as its own bytes.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple
 
 from streamtrain import _native
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.formats import encode_records
-from streamtrain.columns.rows import record_rows, row_fates, unusable_path
+from streamtrain.columns.formats.parsed import Unusable
+from streamtrain.columns.rows import encode_records, hidden_cell, record_rows, row_fates
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -61,11 +62,13 @@ Header = tuple[str, bytes | None]
 
 
 class Part(NamedTuple):
-    """Dead rows of one record, as they were given, and what stood around it."""
+    """Dead rows of one record, as they were given, and what stood around it. `value`: the record itself, where they are
+    all of it."""
 
     rows: list[Any]
     key: bytes | None
     headers: Sequence[Header]
+    value: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -147,13 +150,19 @@ def dead_rows(job: Job, letter: DeadLetter) -> Rows:
         parts, refused = _left_out_batch(job, letter) if letter.until is not None else _of_record(job, letter, place)
     except _Gone as gone:
         return Rows([], [f"{place}: {gone}"])
-    unusable = [path for part in parts for path in map(unusable_path, part.rows) if path is not None]
-    if unusable:
-        return Rows([], [*refused, f"{place}: {unusable[0]} cannot be encoded again"])
-    bad: list[str] = []
+    again = [part for part in parts if part.value is None]
+    bad = [row.path for part in again for row in part.rows if isinstance(row, Unusable)]
+    if bad:
+        return Rows(parts, refused, bad)
+    hidden = [found for part in again for found in map(hidden_cell, part.rows) if found is not None]
+    if hidden:
+        return Rows([], [*refused, f"{place}: {hidden[0]} cannot be encoded again"])
     try:
         for part in parts:
             around = _around(letter, part)
+            if part.value is not None:
+                bad += row_fates(job.schema, job_format(job), part.value, around).dead.values()
+                continue
             for each in encode_records(bare_format(job), job.schema, part.rows):
                 bad += row_fates(job.schema, bare_format(job), each, around).dead.values()
     except UserMistake as mistake:
@@ -179,21 +188,24 @@ def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Part], li
         value, key, headers = bytes(message.value or b""), message.key, message.headers
         if len(value) != letter.value_bytes:
             raise _Gone(f"expected its record of {letter.value_bytes} bytes, found another of {len(value)}")
-    found = record_rows(job.schema, bare_format(job) if is_file(letter.topic) else job_format(job), value, headers)
-    part = _part(key, headers, [])
-    refused = []
-    for dead in letter.rows:
-        for row in range(dead.row_from, dead.row_to):
-            if row < len(found.rows):
-                part.rows.append(found.rows[row])
-            else:
-                refused.append(f"{place} row {row}: the rest of the record cannot be decoded ({dead.reason})")
-    return [part] if part.rows else [], refused
+    of_topic = job_format(job)
+    format = bare_format(job) if is_file(letter.topic) else of_topic
+    found = record_rows(job.schema, format, value, headers)
+    dead = {row: part.reason for part in letter.rows for row in range(part.row_from, part.row_to)}
+    rows = [found.rows[row] for row in dead if row < len(found.rows)]
+    refused = [
+        f"{place} row {row}: the rest of the record cannot be decoded ({reason})"
+        for row, reason in dead.items() if row >= len(found.rows)
+    ]  # fmt: skip
+    is_whole = found.broken is None and len(rows) == len(found.rows) and format.get("frame") == of_topic.get("frame")
+    return [_part(key, headers, rows, value if is_whole else None)] if rows else [], refused
 
 
-def _part(key: bytes | None, headers: Sequence[Header], rows: list[Any]) -> Part:
-    """Rows that go around with what stood around their record, but for what tells of its bytes."""
-    return Part(rows, key, of_other_bytes(dead_letters.own_headers(headers)))
+def _part(key: bytes | None, headers: Sequence[Header], rows: list[Any], whole: bytes | None) -> Part:
+    """Rows that go around with what stood around their record; where that is not `whole`, but for what tells of its
+    bytes."""
+    own = dead_letters.own_headers(headers)
+    return Part(rows, key, own if whole is not None else of_other_bytes(own), whole)
 
 
 def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]]:
@@ -204,14 +216,16 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]
     parts: list[Part] = []
     for message in _fetched(job, letter, end + (end_row > 0)):
         offset, value = message.offset, bytes(message.value or b"")
-        given = record_rows(job.schema, job_format(job), value, message.headers).rows
+        found = record_rows(job.schema, job_format(job), value, message.headers)
+        given = found.rows
         fates = row_fates(job.schema, job_format(job), value, message.around())
         out = fates.dead.keys() | fates.filtered
         low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
         rows = [row for number, row in enumerate(given) if low <= number < high and number not in out]
-        parts += [_part(message.key, message.headers, rows)] if rows else []
-    if (found := sum(len(part.rows) for part in parts)) != expected:
-        raise _Gone(f"expected {expected} rows up to {end}, found {found}")
+        whole = value if found.broken is None and len(rows) == len(given) else None
+        parts += [_part(message.key, message.headers, rows, whole)] if rows else []
+    if (count := sum(len(part.rows) for part in parts)) != expected:
+        raise _Gone(f"expected {expected} rows up to {end}, found {count}")
     return parts, []
 
 
@@ -305,7 +319,8 @@ class Resender:
 
     def _write(self, once: Once, partitions: int, partition: int, part: Part) -> None:
         where = partition if partition < partitions else ANY_PARTITION
-        for value in encode_records(self._format, self._job.schema, part.rows):
+        encoded = encode_records(self._format, self._job.schema, part.rows) if part.value is None else [part.value]
+        for value in encoded:
             once.write(value, part.key, part.headers, where)
 
 

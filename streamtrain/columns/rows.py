@@ -1,30 +1,32 @@
-"""The rows of a record as they were given, by the decoder's own rule of what a row is: to show them, or to send again.
-
-Slow; no process of training or prediction uses it.
-"""
+"""The rows of a record, to show them or to send them again: JSON and msgpack as they are, else the columns' cells by
+the native decoder, which decides in any format what a row is. No process of training or prediction uses it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgpack
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format, is_lines, parse
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
-from streamtrain.columns.forms import Names, shows_columns
-from streamtrain.columns.kinds.cell import Symbol
-from streamtrain.columns.line_rows import LineRows
-from streamtrain.columns.paths import nested
+from streamtrain.columns.formats import Format
+from streamtrain.columns.formats.parsed import Unusable
+from streamtrain.columns.forms import Names, is_columns
+from streamtrain.columns.paths import nested, place
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 
 _SCRATCH_ROWS = 1024
+_MAX_RECORD_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class RecordRows:
-    """Row k of the record is `rows[k]`: a dict, a list, or what is no row. `broken`: why no more can be read."""
+    """Row k of the record is `rows[k]`: a dict of its cells, or an Unusable. `broken`: why no more can be read."""
 
     rows: list[Any]
     broken: str | None = None
@@ -62,76 +64,124 @@ def row_fates(schema: Schema, format_name: Format, record: bytes, around: _nativ
 class RowReader:
     """Reads the rows of one job's records. One thread at a time."""
 
-    def __init__(self, schema: Schema, format_name: Format) -> None:
-        self._schema, self._format = schema, format_name
-        self._lines = LineRows(format_name, schema) if is_lines(format_name) else None
+    def __init__(self, schema: Schema, format_name: Format, texts: bool = False) -> None:
+        """`texts`: cells of a format that has nothing but texts stay texts, even in columns of numbers."""
+        self._paths, self._names, self._format = schema.paths, Names.of(schema), name_of(format_name)
+        columns = [_described(schema, name, texts) for name, _ in schema.columns]
+        widths = Counter(column["block"] for column in columns)
+        layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, [(name, "i32", each) for name, each in widths.items()])
+        self._native = _native.RowReader(format_name, columns, schema.short_columns(), layout)
 
     def rows(self, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()) -> RecordRows:
         """Returns what record_rows() does."""
-        if self._lines is not None:
-            return RecordRows(*self._lines.read(record))
-        parsed = parse(self._format, record, headers)
-        if parsed.columns is not None:
-            return _turned(self._schema, parsed.columns, parsed.broken)
-        first = parsed.rows[0] if parsed.maps_of_arrays and parsed.rows and not parsed.many else None
-        if isinstance(first, Pairs) and holds_columns(self._schema, first):
-            return _turned(self._schema, first, parsed.broken)
-        return RecordRows([_plain(row) for row in parsed.rows], parsed.broken)
+        found, dead = self._native.read(record, _native.RecordAround(0, 0, -1, None, list(headers)))
+        broken, unusable = None, dict[int, Unusable]()
+        for row_from, row_to, path, reason, is_rest in dead:
+            if is_rest:
+                broken = reason
+                continue
+            unusable |= dict.fromkeys(range(row_from, row_to), Unusable(f"{path}: {reason}", path=path))
+        count = len(found) + len(unusable)
+        cells = iter(found)
+        rows = [unusable.get(row) or self._row(next(cells)) for row in range(count)]
+        documents = [] if broken else self._documents(record, count)
+        if len(documents) == count:
+            rows = [given if isinstance(given, dict) else row for given, row in zip(documents, rows, strict=True)]
+        return RecordRows(rows, broken)
+
+    def _documents(self, record: bytes, count: int) -> list[Any]:
+        """The rows of a JSON or msgpack record as they are, of which those by name are dicts; of other formats none."""
+        found = document(self._format, record)
+        if isinstance(found, dict) and is_columns(found, self._names):
+            whole = {name: cells for name, cells in found.items() if isinstance(cells, list) and len(cells) == count}
+            return [nested({name: cells[row] for name, cells in whole.items()}, self._paths) for row in range(count)]
+        return found if isinstance(found, list) else [found]
+
+    def _row(self, cells: dict[str, Any]) -> dict[str, Any]:
+        return nested({name: _plain(cell) for name, cell in cells.items()}, self._paths)
+
+
+def name_of(format: Format) -> str:
+    return format if isinstance(format, str) else str(format["name"])
+
+
+def document(format: str, record: bytes) -> Any:
+    """The value that a JSON or msgpack record is, a list of several JSON ones; None of what is none, or of others."""
+    try:
+        return _LIBRARIES[format].loads(record) if format in _LIBRARIES else None
+    except (ValueError, RecursionError, msgpack.UnpackException):  # what the decoder says of the record counts
+        return None
+
+
+def _from_json(record: bytes) -> Any:
+    """ValueError for what is no JSON, and for half a surrogate pair."""
+    text = record[{0: 5, 1: 17}.get(record[0], 0) :] if record else b""  # behind a registry's frame
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    _to_json(found)
+    return found
+
+
+def _to_json(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class _Library(NamedTuple):
+    loads: Callable[[bytes], Any]
+    dumps: Callable[[Any], bytes]
+
+
+_LIBRARIES = {"json": _Library(_from_json, _to_json), "msgpack": _Library(msgpack.unpackb, msgpack.packb)}
+
+
+def _described(schema: Schema, name: str, texts: bool) -> dict[str, Any]:
+    """A column as _native.RowReader takes it."""
+    column = dict(schema.columns)[name]
+    entry, path = column.entry, schema.paths.get(name)
+    where: dict[str, Any] = {} if path is None else {"path": list(path), "place": place(path)}
+    where |= {} if column.around is None else {"from": column.around}
+    spaces = getattr(column, "namespaces", None)
+    return {
+        "name": name, "kind": None, "block": column.role, "cells": entry.cells(column),
+        "is_text": texts or entry.is_text(column), "takes_names": entry.takes_names(column),
+        "unit": entry.time_unit(column), "namespaces": None if spaces is None else list(spaces), **where,
+    }  # fmt: skip
+
+
+def _plain(cell: Any) -> Any:
+    """A cell of the native reader, which has a tuple for the hash of a text."""
+    if isinstance(cell, list):
+        return [_plain(inner) for inner in cell]
+    return Unusable("the hash of a text") if isinstance(cell, tuple) else cell
 
 
 def record_rows(
     schema: Schema, format_name: Format, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()
 ) -> RecordRows:
-    """Returns the rows of a record, in a message with these headers. A value that no column can take is an Unusable in
-    its row.
+    """Returns the rows of a record, in a message with these headers.
 
-    A map is one row, unless its first key that the job knows is a column's name and holds an array: then it is columns.
-    """
+    A row by name of JSON or msgpack is the document; any other the cells of the schema's columns, without missing ones,
+    at their paths."""
     return RowReader(schema, format_name).rows(record, headers)
 
 
-def holds_columns(schema: Schema, row: Pairs) -> bool:
-    """Returns True if a record's map holds columns. Columns whose cells are lists do not decide it."""
-    names = Names(schema.record_names, schema.heads, schema.lists)
-    texts = (item for item in row if isinstance(item[0], str))
-    return bool(shows_columns(texts, names, lambda value: type(value) is list))
+def encode_records(format: Format, schema: Schema, rows: Sequence[dict[str, Any]]) -> list[bytes]:
+    """Rows as record_rows() has them in as few records as may be. UserMistake for one that no record can hold."""
+    library, options = _LIBRARIES.get(name_of(format)), {} if isinstance(format, str) else format
+    if library is not None:
+        id = options.get("schema_id", 0) if options.get("frame") == "registry" else None
+        before = b"" if id is None else b"\0" + int(id).to_bytes(4, "big")
+        return [before + library.dumps(rows[0] if len(rows) == 1 else list(rows))]
+    records = Records(schema, format, "rows", max(len(rows), 1), _MAX_RECORD_BYTES)
+    return [record.value for block in records.blocks(list(rows), None, False) for record in block]
 
 
-def _turned(schema: Schema, columns: Pairs, broken: str | None) -> RecordRows:
-    """Columns as rows, nested by their paths; one that the job ignores is in them where it has a cell for each row."""
-    used = schema.record_names
-    last = {str(name): values for name, values in columns}  # of a column given twice
-    lists = {name: values for name, values in last.items() if values is not None}
-    lengths = {len(values) if type(values) is list else -1 for name, values in lists.items() if name in used}
-    if len(lengths) > 1 or -1 in lengths:
-        return RecordRows([], broken or "columns of different lengths")
-    count = next(iter(lengths), 0)
-    whole = {name: values for name, values in lists.items() if type(values) is list and len(values) == count}
-    rows = ({name: _plain(values[row]) for name, values in whole.items()} for row in range(count))
-    return RecordRows([nested(row, schema.paths) for row in rows], broken)
-
-
-def _plain(value: Any) -> Any:
-    """A parsed value as plain Python: a map as a dict, the last of doubled keys."""
-    if isinstance(value, Pairs):
-        return {name if isinstance(name, str) else str(name): _plain(inner) for name, inner in value}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, Symbol) and value.name:
-        return value.name
-    return None if value is MISSING_ENTRY else value
-
-
-def unusable_path(row: Any, path: str = "$") -> str | None:
-    """Returns the path of the first value in a row that no column can take, and why; None if there is none.
-
-    The row is one of `record_rows`.
-    """
-    if isinstance(row, Unusable):
-        return f"{path} ({row.reason})"
-    inner = row.items() if isinstance(row, dict) else enumerate(row) if isinstance(row, list) else ()
-    for name, value in inner:
-        found = unusable_path(value, f"{path}.{name}" if isinstance(row, dict) else f"{path}[{name}]")
-        if found is not None:
-            return found
+def hidden_cell(row: dict[str, Any]) -> str | None:
+    """Returns where a row of record_rows() has a cell that cannot be written again, and why; None if it has none."""
+    for name, value in row.items():
+        cells = value if isinstance(value, list) else [value]
+        if (found := next((cell for cell in cells if isinstance(cell, Unusable)), None)) is not None:
+            return f"$.{name} ({found.reason})"
     return None

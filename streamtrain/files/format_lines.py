@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from streamtrain.columns.formats import format_names, is_lines
-from streamtrain.columns.formats.parsed import Unusable
-from streamtrain.columns.line_rows import LineRows
+from streamtrain.columns.formats.sparse_text import FEATURES, LABEL, TAG, WEIGHT
+from streamtrain.columns.kinds.category import MOST_BUCKETS
+from streamtrain.columns.kinds.kind import LARGEST
 from streamtrain.columns.rejected import Unreadable
+from streamtrain.columns.rows import RowReader
+from streamtrain.columns.schema import Schema
 from streamtrain.files.column_selection import Row
 from streamtrain.files.source import Source
 
 _LINES = 1024  # decoded at once
+_PARTS: dict[str, dict[str, Any]] = {
+    LABEL: {"role": "label"}, WEIGHT: {"role": "weight"}, TAG: {"kind": "category", "buckets": 2, "path": TAG},
+    FEATURES: {"kind": "sparse", "buckets": 2},
+}  # fmt: skip
 
 
 def is_records(kind: str) -> bool:
@@ -27,13 +35,19 @@ def text_lines(source: Source, comment: bytes = b"\n") -> Iterator[tuple[int, by
 
 
 def format_rows(source: Source, format: str, comment: bytes = b"\n") -> Iterator[tuple[int, Row | Unreadable]]:
-    """The rows of such a file."""
-    reader, lines = LineRows(format), text_lines(source, comment)
+    """The rows of such a file: texts of label, weight and tag, and features by index."""
+    reader = RowReader(Schema.from_columns(_PARTS, "mean_squared_error"), format, texts=True)
+    lines = text_lines(source, comment)
     while block := list(islice(lines, 1 if source.is_live else _LINES)):
-        rows, _ = reader.read(b"\n" + b"\n".join(line for _, line in block))  # a break: no registry's frame
+        rows = reader.rows(b"\n" + b"\n".join(line for _, line in block)).rows  # a break: no registry's frame
         for (number, line), row in zip(block, rows, strict=True):
-            if isinstance(row, Unusable) or any(isinstance(cell, Unusable) for cell in row.values()):
+            if isinstance(row, dict) and all(map(_fits, row.get(FEATURES, ()))):
+                yield number, row
+            else:
                 got = line.strip()[:60].decode(errors="replace")
                 yield number, Unreadable(f"expected a line of {format}, got {got!r}")
-            else:
-                yield number, row
+
+
+def _fits(feature: tuple[int, float]) -> bool:
+    index, value = feature
+    return index < MOST_BUCKETS and abs(value) <= LARGEST

@@ -25,11 +25,10 @@ ALLOWED = {
     "streamtrain/cli/first_job/sources.py": {"json, msgpack": "formats whose records say what they are"},
     "streamtrain/cli/commands/demo.py": {"train, predict": "the two commands that the demo runs"},
     "streamtrain/columns/expression.py": {"number, text": _CELL},
-    "streamtrain/columns/formats/avro.py": {"number, text": _CELL},
-    "streamtrain/columns/formats/protobuf.py": {"number, text": _CELL},
     "streamtrain/columns/kinds/bags.py": {"sparse, text": "how much the cells of some kinds hold"},
     "streamtrain/columns/kinds/input.py": {"..., category, time": "what an input may hold"},
     "streamtrain/columns/kinds/label.py": {"number, category": "what a label may be beside its role"},
+    "streamtrain/columns/rows.py": {"json, msgpack": _LIBRARY},
     "streamtrain/columns/transforms/transform.py": {"number, text, time, hash": _CELL},
     "streamtrain/run/findings.py": {"records, snapshots": "the topics whose loss loses training"},
     "tests": {
@@ -106,6 +105,7 @@ ALLOWED = {
         "records, dead-letters": "settings of two topics",
         "records, rounds": "settings of two topics",
     },
+    "tests/oracles": {"number, text": _CELL},
     "tests/regress": {"numbers, label, weight": _SLOT},
     "tests/train": {"numbers, label, weight": _SLOT},
     "tests/ui": {

@@ -46,10 +46,8 @@ DEFINED_FOR_A_REASON = {
     "click calls it": "CommandFolder.list_commands CommandFolder.resolve_command LazyCommand.make_context",
     "io calls it": "_InTime.readable _InTime.readinto",
     "a program calls it: docs/fit.md": "History.plot",
-    "a format's contract: its slow half tells the field that its fast one names": "Parsed.broken_field",
     "a topic's contract: its golden messages are of this version": "Topic.wire_version",
     "a layer's contract: what its tests try": "examples",
-    "one of a run of numbers that are Arrow's": "INTERVAL FIXED_BINARY MAP DURATION",
 }
 # decorators that do not hand a function to somebody who calls it
 PLAIN_DECORATORS = {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager", "dataclass",

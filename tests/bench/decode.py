@@ -26,10 +26,11 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from slots import RowSlot
 
 from streamtrain import _native
-from streamtrain.columns.formats import avro_schema, encode_rows, protobuf_schema, record_format
+from streamtrain.columns.formats import avro_schema, protobuf_schema
 from streamtrain.columns.schema import Schema
 from tests.bench.harness import Line, Run, Sides, absent, bench, rates
 from tests.bench.learning_streams import DATA
+from tests.oracles.records import encode_rows, oracle
 
 BATCH_ROWS = 256
 PACKED_SLOT_ROWS = 1024
@@ -168,7 +169,7 @@ def block_sides() -> Sides:
     sides: dict[str, Any] = {}
     for form in ("packed", "arrow"):
         chance = np.random.default_rng(3)
-        records = [record_format(form).encode(SCHEMA, numbers(chance)) for _ in range(512)]
+        records = [oracle(form).encode(SCHEMA, numbers(chance)) for _ in range(512)]
         for name, part in ((form, records), (f"{form}, 2 MB", records[:64])):
             sides[name] = decoder(form, SCHEMA, part, BATCH_ROWS * len(part), PACKED_SLOT_ROWS)
             sides[f"{COPY}, {name}"] = copied(part)
@@ -221,7 +222,7 @@ def packed_decoder(columns: Columns, make: Make, loss: str = BINARY, texts: bool
     """Packed records of 256 rows; `texts`: labels are a text a row, and no words."""
     schema, chance = Schema.from_columns(columns, loss), np.random.default_rng(3)
     blocks = [make(chance) for _ in range(RECORDS)]
-    records = [with_texts(each) if texts else record_format("packed").encode(schema, each) for each in blocks]
+    records = [with_texts(each) if texts else oracle("packed").encode(schema, each) for each in blocks]
     return decoder("packed", schema, records, RECORDS * BATCH_ROWS, PACKED_SLOT_ROWS)
 
 

@@ -22,7 +22,6 @@ from slots import RowSlot, set_rows
 
 from streamtrain import Job, RecordWriter
 from streamtrain.columns import media, sounds
-from streamtrain.columns.formats import encode_records, encode_rows
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.sounds import SoundForm
@@ -35,6 +34,7 @@ from tests.bench.bed import NAMES, job_text, table
 from tests.bench.decode import decoder, each_of
 from tests.bench.harness import Line, Run, Sides, bench, best_times, in_turns, rates
 from tests.bench.steps import planned
+from tests.oracles.records import encode_records, encode_rows
 
 PACK = 256
 QUEUE = {"queue.buffering.max.messages": "5000000", "queue.buffering.max.kbytes": "2000000", "log_level": "0"}

@@ -26,11 +26,11 @@ from prediction_bench import Bench
 from served_model import ServedModel
 from waiting import wait_for
 
-from streamtrain.columns.formats.msgpack import encode
 from streamtrain.run.roles import predictor
 from tests.bench.bed import PARTITIONS, STREAMTRAIN, fresh_name, job_text, spawn
 from tests.bench.harness import LIMIT, Line, Run, Sides, bench, in_turns
 from tests.bench.live_model import COLUMNS, NAMES, NUMBERS, layers_of, logits
+from tests.oracles.msgpack import encode
 
 RATE = 1000  # requests a second
 FAST = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "linger.ms": 0}

@@ -14,23 +14,17 @@ import numpy as np
 from example_format import example_format
 
 from streamtrain.columns.formats import Format, is_lines
-from streamtrain.columns.formats.parsed import (
-    MISSING_ENTRY,
-    Binary,
-    Pairs,
-    Parsed,
-    Unusable,
-    contains_unusable,
-)
-from streamtrain.columns.kinds.cell import Symbol
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, Pairs, Unusable, contains_unusable
+from streamtrain.columns.forms import Names, shows_columns
 from streamtrain.columns.kinds.kind import TextHash, Wrong
 from streamtrain.columns.making import WHERE
 from streamtrain.columns.missing_words import is_missing
 from streamtrain.columns.paths import Path, place
 from streamtrain.columns.pipeline import stand_in
-from streamtrain.columns.rows import holds_columns
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.spec import DTYPES
+from tests.oracles.parsed import Parsed
+from tests.oracles.plain_cells import Symbol
 from tests.oracles.sparse_text import by_index, named, parse
 
 
@@ -67,6 +61,13 @@ class Around:
             return raw.decode() if raw else None
         except UnicodeDecodeError:
             return Unusable("text that is not UTF-8")
+
+
+def holds_columns(schema: Schema, row: Pairs) -> bool:
+    """Returns True if a record's map holds columns. Columns whose cells are lists do not decide it."""
+    names = Names(schema.record_names, schema.heads, schema.lists)
+    texts = (item for item in row if isinstance(item[0], str))
+    return bool(shows_columns(texts, names, lambda value: type(value) is list))
 
 
 _last: list[tuple[Schema, Any, Reference]] = []  # a record is compared with many slots, one after the other

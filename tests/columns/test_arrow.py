@@ -13,10 +13,10 @@ import pyarrow as pa
 from looped import over
 from slots import decode_rows
 
-from streamtrain.columns.formats import _arrow_wire as wire
-from streamtrain.columns.formats import arrow, parse
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary
 from streamtrain.columns.schema import Schema
+from tests.oracles import arrow_wire as wire
+from tests.oracles.records import oracle, parse
 
 SCHEMA = Schema.from_columns(
     {
@@ -226,7 +226,7 @@ def test_the_reference_reads_what_pyarrow_reads() -> None:
 
 
 def test_what_is_written_pyarrow_reads() -> None:
-    for example in arrow.EXAMPLES:
+    for example in oracle("arrow").EXAMPLES:
         read = pa.ipc.open_stream(example).read_all()
         read.validate(full=True)
         found = parse("arrow", example)

@@ -18,11 +18,11 @@ from looped import over
 from slots import decode_rows
 
 from streamtrain import _native
-from streamtrain.columns import formats
-from streamtrain.columns.formats._avro_values import number
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.columns.schema import Schema
 from tests.columns.conftest import spoiled
+from tests.oracles.avro_values import number
+from tests.oracles.records import encode_records, encode_rows
 
 LABEL = {"role": "label"}
 PLAIN = Schema.from_columns({"x": {}, "y": {}, "late": LABEL}, "binary_cross_entropy")
@@ -217,7 +217,7 @@ def test_rows_are_written_by_the_schema() -> None:
     encoder = _native.RecordEncoder(avro(row), schema.native_columns(), lambda value, column: None)
     given = {"x": 7.0, "y": 1.5, "at": 1_700_000_000_000, "kind": "b", "late": 1}
     content = encoder.encode_row(given)
-    assert encoder.most_rows == 1 and content == formats.encode_rows(avro(row), schema, [given])
+    assert encoder.most_rows == 1 and content == encode_rows(avro(row), schema, [given])
     assert read(row, content) == {**given, "other": "none", "late": True,
                                       "at": datetime.fromtimestamp(1_700_000_000, UTC)}  # fmt: skip
     assert read(row, encoder.encode_row({**given, "y": None, "other": "kept"}))["other"] == "kept"
@@ -230,9 +230,9 @@ def test_rows_are_written_by_the_schema() -> None:
 def test_rows_that_are_sent_again_have_a_record_each() -> None:
     row = record(("x", "float"), ("y", "float"), ("late", "int"))
     rows = [{"x": 1.0, "y": 2.0, "late": 0}, {"x": 3.0, "y": 4.0, "late": 1}]
-    each = formats.encode_records(avro(row), PLAIN, rows)
+    each = encode_records(avro(row), PLAIN, rows)
     assert [decode_rows(avro(row), PLAIN, one)[0]["numbers"].tolist() for one in each] == [[[1.0, 2.0]], [[3.0, 4.0]]]
-    assert len(formats.encode_records(avro({"type": "array", "items": row}), PLAIN, rows)) == 1
+    assert len(encode_records(avro({"type": "array", "items": row}), PLAIN, rows)) == 1
 
 
 def test_a_decimal_of_too_many_bytes_is_none() -> None:
@@ -297,7 +297,7 @@ def test_columns_within_records_are_written() -> None:
     given = {"x": 1.5, "user": {"age": 2.0, "name": "me"}, "late": 1}
     content = encoder.encode_row(given)
     assert read(row, content) == {**given, "list": [], "user": {**given["user"], "at": None, "more": []}}
-    assert content == formats.encode_rows(avro(row), schema, [given])
+    assert content == encode_rows(avro(row), schema, [given])
     assert read(row, encoder.encode_row({"x": 1.5, "late": 1}))["user"] is None
 
 

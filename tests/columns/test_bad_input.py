@@ -14,9 +14,9 @@ from example_format import encoded, example_format
 from looped import over
 from slots import decode_rows
 
-from streamtrain.columns.formats import record_format
 from streamtrain.columns.schema import Schema
 from tests.columns.conftest import LARGE, NESTED, SIMPLE, every_format
+from tests.oracles.records import oracle
 from tests.oracles.sparse_text import parse
 
 ROW = {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}
@@ -94,7 +94,7 @@ def test_a_dead_letter_says_where_and_why(
 
 def test_packed_reasons(schemas: dict[str, Schema]) -> None:
     simple = schemas["simple"]
-    record = record_format("packed").encode(simple, {"x1": [1.0, np.inf, 3.0], "x2": [1, 2, 3], "late": [1, 1, 0]})
+    record = oracle("packed").encode(simple, {"x1": [1.0, np.inf, 3.0], "x2": [1, 2, 3], "late": [1, 1, 0]})
     assert explain(simple, "packed", record) == [("$.x1[1]", f"{LARGE}, got Infinity")]
     assert explain(simple, "packed", b"PAR1" + record[4:])[0][1].startswith('expected a packed record ("STPK"')
     assert explain(simple, "packed", record[:4] + b"\x01" + record[5:])[0][1] == "expected packed wire version 2, got 1"

@@ -19,7 +19,7 @@ from proto_schemas import proto
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.columns.formats import checked, encode_rows, mistakes, options, parse, record_format
+from streamtrain.columns.formats import checked, mistakes, options
 from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.records import Records
 from streamtrain.columns.row_plan import RowPlan
@@ -29,6 +29,7 @@ from streamtrain.compute import losses
 from streamtrain.compute.options import read
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import NESTED, SCHEMAS, SIMPLE, assert_same, spoiled
+from tests.oracles.records import encode_rows, oracle, parse
 
 OPTIONS = [
     {"delimiter": "\t"},
@@ -81,7 +82,7 @@ def given_records(given: dict[str, Any]) -> list[bytes]:
     """The examples with these options, with and without a line of names."""
     between, quote = given.get("delimiter", ",").encode(), given.get("quote", '"').encode()
     headers = [b"x1,x2,carrier,late", b"late,x2,other,x1", b'x1,"x2","car""r",late,w,x1', b"\xff,x1,x2,late", b'"x1,']
-    examples = [example.replace(b",", between).replace(b'"', quote) for example in record_format("csv").EXAMPLES]
+    examples = [example.replace(b",", between).replace(b'"', quote) for example in oracle("csv").EXAMPLES]
     if not given.get("header"):
         return examples
     named = [header.replace(b",", between).replace(b'"', quote) for header in headers]
@@ -328,5 +329,6 @@ def test_cut_and_taken_up_at_every_row() -> None:
 def test_they_are_shown_and_sent_again_as_rows() -> None:
     record = lines([*ROWS, {"x1": "n/a"}]) + b"\n{"
     found = record_rows(SIMPLE, "json", record)
-    assert found.rows == [*ROWS, {"x1": "n/a"}] and found.broken is not None
+    by_name = [ROWS[0], dict(zip(dict(SIMPLE.columns), ROWS[1], strict=True)), *ROWS[2:], {"x1": "n/a"}]
+    assert found.rows == by_name and found.broken is not None
     assert decode_rows("json", SIMPLE, encode_rows("json", SIMPLE, found.rows))[1].trained == 3

@@ -17,13 +17,14 @@ from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
 from long_tables import examples
 
-from streamtrain.columns.formats import Format, encode_records, is_lines, needs_schema
+from streamtrain.columns.formats import Format, is_lines, needs_schema
 from streamtrain.columns.paths import cell_at
 from streamtrain.columns.records import Records
 from streamtrain.columns.rows import record_rows
 from tests.columns import reference
 from tests.columns.conftest import assert_program_rows, assert_resumed, assert_same, joined
 from tests.columns.drawn_jobs import TEXTS, DrawnJob, accepted, jobs, json_bytes, msgpack_bytes
+from tests.oracles.records import encode_records
 
 TIMES = st.sampled_from([1, 1, 1, 40, 100])  # rows of which packed ones go by blocks of 256
 CAPACITIES = st.sampled_from([7, 1, 64])

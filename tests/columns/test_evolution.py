@@ -16,10 +16,10 @@ from looped import over
 from proto_schemas import proto
 from slots import Tally, decode_rows
 
-from streamtrain.columns.formats._protobuf_wire import sized, tag, varint, zigzag
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.columns.schema import Schema
 from tests.columns.conftest import spoiled
+from tests.oracles.protobuf_wire import sized, tag, varint, zigzag
 
 PLAIN = {"x": {}, "y": {"missing": -1}, "carrier": {"kind": "category", "buckets": 1000, "missing": "none"}}
 LATE = {"late": {"role": "label"}}

@@ -28,6 +28,7 @@ from tests.columns.conftest import (
     spoiled,
 )
 from tests.columns.drawn_jobs import moments, numbers, words
+from tests.oracles.records import oracle
 
 NAMES = ["x1", "x2", "x3", "carrier", "origin", "late", "w", "when", "id", "other"]
 cells = st.one_of(numbers, words, moments, st.integers(-(2**70), 2**70), st.floats(), st.booleans(), st.none())
@@ -53,9 +54,9 @@ records = st.one_of(
 def test_both_halves_of_every_format_are_there() -> None:
     assert format_names() == _native.decoder_formats()
     for name in format_names():
-        module = record_format(name)
-        assert module.HELP and module.EXAMPLES and module.encode_rows
-        assert module.head if is_lines(name) else module.encode and module.parse
+        module = oracle(name)
+        assert record_format(name).HELP and module.EXAMPLES and module.encode_rows
+        assert is_lines(name) or (module.encode and module.parse)
 
 
 READ = [(SCHEMAS[name], each) for name in PLAIN for each in row_formats()]
@@ -66,7 +67,7 @@ every_read = over(("schema", "format_name"), READ)
 @every_read
 def test_examples(schema: Schema, format_name: str, same: Any) -> None:
     trained = 0
-    for record in record_format(format_name).EXAMPLES:
+    for record in oracle(format_name).EXAMPLES:
         for capacity in (1, 3, 64):
             trained += same(schema, format_name, record, capacity).trained
     assert trained > 0
@@ -77,7 +78,7 @@ def test_examples(schema: Schema, format_name: str, same: Any) -> None:
 def test_examples_cut_at_every_byte_and_mutated(
     schema: Schema, format_name: str, same: Any, take: Callable[..., Any]
 ) -> None:
-    for number, record in enumerate(record_format(format_name).EXAMPLES):
+    for number, record in enumerate(oracle(format_name).EXAMPLES):
         parts = spoiled(record, take, 250)
         for part in parts if take is not some else parts[number % 3 :: 3]:  # jobs at random have more
             same(schema, format_name, part)
@@ -113,7 +114,7 @@ def test_any_bytes(schemas: Any, same: Any, data: bytes) -> None:
 @every_schema
 @every_format
 def test_resumes_at_every_row(schema: Schema, format_name: str, take: Callable[..., Any]) -> None:
-    for record in record_format(format_name).EXAMPLES:
+    for record in oracle(format_name).EXAMPLES:
         rows = reference.decode(schema, format_name, record).rows
         for capacity, from_row in itertools.product(take((2, 1, 5)), range(rows + 2)):
             assert_resumed(schema, format_name, record, from_row, capacity)

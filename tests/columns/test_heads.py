@@ -12,7 +12,6 @@ from long_tables import in_full_all, some
 from looped import over
 from slots import decode_rows
 
-from streamtrain.columns.formats import encode_records
 from streamtrain.columns.labels import block_of
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import losses
@@ -20,6 +19,7 @@ from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
 from tests.columns import reference
 from tests.columns.conftest import assert_program_rows
+from tests.oracles.records import encode_records
 
 SKIP: dict[str, Any] = {"role": "label", "missing": "skip_head"}
 LABELS: dict[str, dict[str, Any]] = {

@@ -26,6 +26,7 @@ from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import LARGE, each_way, spoiled
+from tests.oracles.records import oracle
 
 TAGS: dict[str, Any] = {"kind": "category", "list": True, "buckets": 1000, "most": 3}
 PLACE: dict[str, Any] = {"kind": "vector", "size": 3}
@@ -182,7 +183,7 @@ def test_what_is_not_finite_or_of_another_size_is_a_dead_row_of_a_packed_record(
     wide = schema_of(place={**PLACE, "size": 4})
     for schema, dead in ((schema_of(place=PLACE), [7]), (wide, list(range(20)))):
         columns = {"place": bad, "late": np.zeros(20, int)}
-        blocks, tally = decode_rows("packed", schema, record_format("packed").encode(schema, columns))
+        blocks, tally = decode_rows("packed", schema, oracle("packed").encode(schema, columns))
         assert [row for each in tally.dead_rows for row in range(each.row_from, each.row_to)] == dead
         assert len(blocks["vectors"]) == 20 - len(dead)
 
@@ -275,7 +276,7 @@ EXAMPLES: list[tuple[Format, bytes]] = [
     *(("json", json.dumps(record).encode()) for record in (GOOD, *GOOD, COLUMNS)),
     *(("msgpack", msgpack.packb(record)) for record in (GOOD, *GOOD, COLUMNS)),
     *((AVRO, written(json.loads(AVRO["schema"]), row)) for row in FULL),
-    *((form, record_format(form).encode(MIXED, each)) for form in TABLES for each in (VECTORS, COLUMNS)),
+    *((form, oracle(form).encode(MIXED, each)) for form in TABLES for each in (VECTORS, COLUMNS)),
     # a block that tells its size, and one that lies
     (AVRO, b"\0\2\5\x08\2\2a\2\2b\0\0\0\2"), (AVRO, b"\0\2\5\x06\2\2a\2\2b\0\0\0\2"),
     *(("packed", packed({"tags": cells, "late": Cells("u1", [1, 0, 1], [False] * 3)})) for cells in PACKED),
@@ -288,7 +289,7 @@ def test_tables_are_written_as_python_does(form: str) -> None:
     native = _native.RecordEncoder(form, MIXED.native_columns(), lambda value, column: None)
     native.read_rows(plain)
     columns = {name: [row[name] for row in plain] for name in ("x", "tags", "place", "late")}
-    assert native.encode(0, 4) == record_format(form).encode(MIXED, columns)
+    assert native.encode(0, 4) == oracle(form).encode(MIXED, columns)
     assert decode_rows(form, MIXED, native.encode(1, 3))[1].trained == 3
 
 

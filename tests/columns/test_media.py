@@ -22,7 +22,6 @@ from streamtrain import _native
 from streamtrain.columns import media
 from streamtrain.columns import pictures as product_pictures
 from streamtrain.columns import sounds as product_sounds
-from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.mel import bands_of, circle
 from streamtrain.columns.picture_meaning import averaged
 from streamtrain.columns.records import Records
@@ -38,6 +37,8 @@ import cv2
 import sounds
 from pictures import bomb, chunk, jpeg, noise, png, with_colours, with_size
 from sounds import RATE, build_wav, encoded, flac, head, tone, wav, with_count
+
+from tests.oracles.records import encode_rows
 
 COUNT = 40  # samples
 IMAGE = "image"

@@ -10,10 +10,10 @@ from example_format import example_format, untyped_formats
 from looped import over
 from slots import RowSlot, decode_rows
 
-from streamtrain.columns.formats import encode_rows, parse
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.oracles.records import encode_rows, parse
 
 CELLS = [0, 0.0, -0.0, 1, 1.0, -1, -1.0, -1e-60, True, False, "0", "-0", "-0.0", "-0e0", "true", "false", "1"]
 KINDS: dict[str, tuple[dict[str, Any], str]] = {

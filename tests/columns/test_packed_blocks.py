@@ -16,13 +16,13 @@ from numpy_predict import murmur3
 from packed_wire import Cells, packed, packed_alone, texts
 from slots import RowSlot, decode_rows
 
-from streamtrain.columns.formats import record_format
 from streamtrain.columns.formats.packed import MAGIC, TYPES, VERSION
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from tests.columns.murmur3 import murmur3_64
+from tests.oracles.records import oracle
 
 ROWS = 700  # blocks and a rest
 NUMBERS = TYPES[: TYPES.index("bool")]
@@ -154,7 +154,7 @@ def test_a_hash_is_as_good_as_its_text(bits: int, buckets: int) -> None:
     schema = Schema.from_columns({"x": settings, "late": {"role": "label"}}, "binary_cross_entropy")
     words: list[Any] = [f"word {i}" for i in range(ROWS - 3)] + [7, True, "é"]
     rows = [{"x": word, "late": 1} for word in words]
-    record = record_format("packed").encode(schema, {"x": words, "late": [1] * ROWS})
+    record = oracle("packed").encode(schema, {"x": words, "late": [1] * ROWS})
     assert b"word" not in record
     found = filled(schema, [record])
     assert found == filled(schema, [json.dumps(rows).encode()], "json") and found[4] == ROWS

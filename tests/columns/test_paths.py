@@ -16,7 +16,6 @@ from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.columns.formats import encode_rows, record_format
 from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import nested, place, steps
@@ -26,6 +25,7 @@ from streamtrain.job import Job
 from tests.columns.conftest import NESTED, every_format
 from tests.columns.reference import Around
 from tests.docs.test_pages import ROOT, blocks
+from tests.oracles.records import encode_rows, oracle
 
 LATE = {"role": "label"}
 FORMS = ["json", "msgpack", "packed"]
@@ -51,7 +51,7 @@ def test_columns_are_given_by_name(form: str, count: int) -> None:
     ours, tally = decode_rows(form, NESTED, record)
     assert tally.trained == count and ours["numbers"].tolist() == [[x, 2, 3] for x in range(count)]
     del given_columns["user"]
-    theirs, _ = decode_rows(form, NESTED, record_format(form).encode(NESTED, given_columns))
+    theirs, _ = decode_rows(form, NESTED, oracle(form).encode(NESTED, given_columns))
     for block, values in ours.items():
         np.testing.assert_array_equal(values, theirs[block])
     if form == "packed":  # it holds hashes of texts, which no other record could be made of
@@ -195,7 +195,7 @@ TEXTS: list[bytes | None] = [None, b"", b"acme", b"1.5", b"-1", b"1", b"nan", b"
 def test_examples_in_messages(same: Any, schemas: Any, format_name: str, around: Around) -> None:
     results = [
         same(schemas["around"], format_name, record, capacity, around)
-        for record in record_format(format_name).EXAMPLES
+        for record in oracle(format_name).EXAMPLES
         for capacity in (1, 3, 64)
     ]
     good = around.key != b"\xff" and (b"no time" not in dict(around.headers).values())
@@ -222,7 +222,7 @@ def test_every_kind_from_every_part_by_row_and_by_block(same: Any, kind: str, mi
         if schema is None:
             continue
         few = encode_rows("json", schema, [{"x": 1.5, "y": 1, "a": 5}] * 3)
-        many = record_format("packed").encode(schema, {"x": [1.5] * 200, "y": [1] * 200, "a": [5] * 200})
+        many = oracle("packed").encode(schema, {"x": [1.5] * 200, "y": [1] * 200, "a": [5] * 200})
         by_text = source in ("key", "headers.tenant")
         cases = [(text, 7) for text in TEXTS] if by_text else [(b"acme", at) for at in (-1, 0, 1, 2, 77)]
         for text, number in take(cases):

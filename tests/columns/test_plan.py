@@ -24,7 +24,7 @@ from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.forms import Columns, Names, read
 from streamtrain.columns.records import Own, Record, Records
 from streamtrain.columns.row_plan import BATCH_ROWS, Lists
-from streamtrain.columns.rows import record_rows, unusable_path
+from streamtrain.columns.rows import record_rows
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
@@ -281,11 +281,12 @@ def test_an_array_in_a_column_the_job_ignores_is_a_cell(name: str) -> None:
     assert record_rows(TAGGED, name, encode(columns)).rows == turned
 
 
-def test_a_remainder_is_named_and_what_no_column_takes_has_a_path() -> None:
+def test_a_remainder_is_named_and_a_row_that_cannot_be_read_has_a_path() -> None:
     record = msgpack.packb([{"x": 1, "y": 0}, {"x": 2, "y": b"raw"}, {"x": 3, "y": 1}])
     found = record_rows(TAGGED, "msgpack", record[:-2])
-    assert found.rows[0] == {"x": 1, "y": 0} and found.broken is not None
-    assert [unusable_path(row) for row in found.rows] == [None, "$.y (binary)"]
+    assert found.rows == [{"x": 1, "y": 0}, {"x": 2, "y": b"raw"}] and found.broken is not None
+    (row,) = record_rows(TAGGED, "msgpack", msgpack.packb([[1, 2, 3]])).rows
+    assert (row.path, row.reason) == ("$[0]", "$[0]: expected 2 values, got 3")
     assert record_rows(TAGGED, "json", b"").broken == "expected a record, got an empty value"
 
 
@@ -346,8 +347,16 @@ def test_rows_are_sent_again_with_what_stood_around_them() -> None:
         "j.records", 0, 5, (DeadRange(0, 1, "$.x", "wrong"),), 1, 1, value=b'{"x": 1, "late": 1}',
         headers=(("t", b"a"),),
     )  # fmt: skip
-    assert dead_rows(job, letter) == Rows([Part([{"x": 1, "late": 1}], None, (("t", b"a"),))])
+    around = (("t", b"a"),)
+    assert dead_rows(job, letter) == Rows([Part([{"x": 1, "late": 1}], None, around, letter.value)])
     assert dead_rows(job, replace(letter, headers=())).still_bad == ["headers.t"]
+    named = (*around, ("__value_schema_id", b"\0\0\0\0\7"))  # of the bytes, which go as they are or not at all
+    (whole,) = dead_rows(job, replace(letter, headers=named)).parts
+    assert (whole.value, whole.headers) == (letter.value, named)
+    many = replace(letter, value=b'[{"x": 1, "late": 1, "note": [1]}, {"x": 2, "late": 0}, [1, 2, 3]]', headers=named)
+    assert dead_rows(job, many) == Rows([Part([{"x": 1, "late": 1, "note": [1]}], None, around)])
+    unreadable = dead_rows(job, replace(many, rows=(DeadRange(1, 3, "$[1]", "wrong"),)))
+    assert unreadable.still_bad == ["$[2]"], "nothing is left behind that could be mended"
 
 
 def test_through_kafka(kafka: Any, tmp_path: Path) -> None:

@@ -17,15 +17,14 @@ from proto_schemas import File, proto
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.columns import formats
-from streamtrain.columns.formats import record_format
-from streamtrain.columns.formats._protobuf_wire import sized, tag, varint
 from streamtrain.columns.formats.protobuf_schema import canonical, canonical_bytes
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import spoiled
+from tests.oracles.protobuf_wire import sized, tag, varint
+from tests.oracles.records import encode_rows, oracle
 
 LABEL = {"role": "label"}
 PLAIN = Schema.from_columns({"x": {}, "y": {}, "late": LABEL}, "binary_cross_entropy")
@@ -323,7 +322,7 @@ def test_rows_are_written_by_the_schema(frame: str) -> None:
         row = {name: chance.choice([v for v in SCALARS[name[3:]] if v not in (float("inf"),) and v == v])
                for name in names}  # fmt: skip
         record = before + file.message("air.Row")(**row).SerializeToString(deterministic=True)
-        assert encoder.encode_row(row) == record == formats.encode_rows(format, schema, [row])
+        assert encoder.encode_row(row) == record == encode_rows(format, schema, [row])
     wrong = {"of_int32": 2**31, "of_uint32": -1, "of_float": None, "of_int64": 1.5, "of_bool": 2, "of_double": "x"}
     for name, value in wrong.items():
         bad = {name: value}
@@ -331,7 +330,7 @@ def test_rows_are_written_by_the_schema(frame: str) -> None:
             encoder.encode_row({**row, **bad})
         assert caught.value.args[1] == name
         with pytest.raises(Exception, match=name):
-            formats.encode_rows(format, schema, [{**row, **bad}])
+            encode_rows(format, schema, [{**row, **bad}])
 
 
 def test_nested_rows_enums_and_times_are_written() -> None:
@@ -349,14 +348,14 @@ def test_nested_rows_enums_and_times_are_written() -> None:
     ]  # fmt: skip
     for row in rows:
         record = encoder.encode_row(row)
-        assert record == formats.encode_rows(format, schema, [row])
+        assert record == encode_rows(format, schema, [row])
         assert decode_rows(format, schema, record)[1].trained == 1
     assert encoder.encode_row(rows[0]).endswith(sized(3, tag(1, 0) + b"\1" + tag(2, 0) + varint(500_250_000)))
     many = {**proto("message Rows { repeated Row rows = 7; } message Row { float x = 1; float y = 2; bool late = 3; }")}
     encoder = _native.RecordEncoder(many, PLAIN.native_columns(), lambda value, column: None)
     assert encoder.most_rows > 1
     given = [{"x": 1.0, "y": 0.0, "late": 1}, {"x": 3.0, "y": 4.0, "late": 0}]
-    blocks, _ = decode_rows(many, PLAIN, formats.encode_rows(many, PLAIN, given))
+    blocks, _ = decode_rows(many, PLAIN, encode_rows(many, PLAIN, given))
     assert blocks["numbers"].tolist() == [[1, 0], [3, 4]]
 
 
@@ -461,7 +460,7 @@ def test_lists_are_written_as_googles_package_reads_them(kind: str) -> None:
     values = [each for each in OF_LISTS[kind] if each == each]
     rows = [{"many": values * 2, "late": 1}, {"many": [], "late": 0}]
     records = [written(schema, format, row) for row in rows]
-    assert records == [record_format("protobuf").encode_rows(schema, [row], **without_name(format)) for row in rows]
+    assert records == [oracle("protobuf").encode_rows(schema, [row], **without_name(format)) for row in rows]
     message = file.message("air.Row")
     assert list(message.FromString(records[0]).many) == pytest.approx(values * 2) if kind != "string" else True
     assert records[0] == message(many=values * 2, late=1).SerializeToString()

@@ -12,9 +12,9 @@ from example_format import plain_formats
 from packed_wire import Cells, packed
 
 from streamtrain import _native
-from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.schema import Schema
 from tests.columns.sanitized import USUAL, drivers, needs_compiler
+from tests.oracles.records import encode_rows
 
 SCHEMA = Schema.from_columns(
     {"x": {}, "note": {"kind": "category", "buckets": 9}, "y": {"role": "label"}}, "mean_squared_error"

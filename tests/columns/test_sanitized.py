@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from example_format import example_format
 
-from streamtrain.columns.formats import format_names, record_format
+from streamtrain.columns.formats import format_names
 from tests.columns.sanitized import PORTABLE, USUAL, alone, drivers, needs_compiler
+from tests.oracles.records import oracle
 
 pytestmark = [pytest.mark.full, needs_compiler]
 
@@ -62,7 +63,7 @@ def test_decoders(built: Path, tmp_path: Path, name: str) -> None:
     files = []
     given = example_format(name)
     spec = name if isinstance(given, str) else f"{name}:" + "".join(f"{k}={v}" for k, v in given.items() if k != "name")
-    for number, record in enumerate(record_format(name).EXAMPLES):
+    for number, record in enumerate(oracle(name).EXAMPLES):
         files.append(tmp_path / str(number))
         files[-1].write_bytes(record)
     assert "records" in run(str(built / "decoder_driver"), spec, "1", "400", *map(str, files))

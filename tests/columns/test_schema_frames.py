@@ -21,7 +21,6 @@ from slots import RowSlot
 
 from streamtrain import _native
 from streamtrain.columns.formats import avro, format_names, needs_schema, options, protobuf
-from streamtrain.columns.formats._protobuf_wire import sized, tag
 from streamtrain.columns.formats.avro_schema import canonical, rows_of
 from streamtrain.columns.formats.protobuf_schema import messages_of
 from streamtrain.columns.records import Records
@@ -29,6 +28,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.job import Job, JobMistakes
 from tests.columns.conftest import spoiled
 from tests.columns.reference import Around
+from tests.oracles.protobuf_wire import sized, tag
 
 JOB = Schema.from_columns(
     {"x": {}, "name": {"kind": "category", "buckets": 8, "embed": 2}, "y": {"role": "label"}}, "binary_cross_entropy"

@@ -16,11 +16,11 @@ from numpy_predict import murmur3
 from slots import RowSlot, decode_rows
 
 import streamtrain
-from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.schema import Schema
 from tests.columns.conftest import each_way
 from tests.columns.reference import Around
+from tests.oracles.records import encode_rows
 
 WORDS: dict[str, Any] = {"kind": "text", "buckets": 1 << 20, "most": 6, "missing": ""}
 LATE = {"late": {"role": "label", "missing": 1}}

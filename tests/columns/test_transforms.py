@@ -24,13 +24,13 @@ from transformed import examples, ids, rows_of, schema_of
 from streamtrain import _native
 from streamtrain.columns import transforms
 from streamtrain.columns.expression import ExpressionError, columns_of, compiled, meaning
-from streamtrain.columns.formats import encode_records
 from streamtrain.columns.patterns import MOST_STEPS
 from streamtrain.columns.patterns import compiled as compiled_pattern
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns import reference
 from tests.columns.conftest import assert_program_rows
+from tests.oracles.records import encode_records
 
 FORMATS = plain_formats(Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy"))
 TIMES = 40  # so that packed rows go by blocks

@@ -22,7 +22,6 @@ from streamtrain import LiveModel, read_predictions
 from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
 from streamtrain.cli import main
-from streamtrain.columns.formats import encode_records
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
@@ -37,6 +36,7 @@ from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
 from tests.e2e.commands import Command
+from tests.oracles.records import encode_records
 
 JOB_FILE = """\
 [topics]

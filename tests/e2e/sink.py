@@ -22,8 +22,8 @@ import streamtrain
 from streamtrain import Job, read_predictions
 from streamtrain.clients.dead_letters import read_dead_letters
 from streamtrain.clients.snapshot import Snapshot, snapshot_of
-from streamtrain.columns.formats import encode_records
 from tests.e2e.harness import LiveJob, Running, rows
+from tests.oracles.records import encode_records
 
 KILLS = "worker.stepped=9,worker.averaging=3"
 Row = dict[str, Any]

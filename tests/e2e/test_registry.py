@@ -29,7 +29,6 @@ from waiting import wait_for
 import streamtrain
 from streamtrain import Job, RecordWriter, read_predictions, schemas
 from streamtrain.clients.dead_letters import Resender
-from streamtrain.columns.formats._protobuf_wire import sized
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.kafka.round_logs import round_logs
@@ -41,6 +40,7 @@ from streamtrain.topics.topic import TopicWish
 from tests.e2e.harness import LiveJob, Running, rows
 from tests.e2e.sink import Bad, Feature, Message, Plan, Row, Sent, Sink, run_sink
 from tests.e2e.test_sink_formats import LIST_FEATURE
+from tests.oracles.protobuf_wire import sized
 
 HEADER = "__value_schema_id"
 UNKNOWN = uuid.UUID("00000000-0000-4000-8000-000000000001")

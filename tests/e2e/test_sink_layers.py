@@ -23,7 +23,6 @@ from example_format import is_columnar, plain_formats
 import streamtrain
 from streamtrain import Job
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.formats import encode_records, parse
 from streamtrain.compute import optimizers
 from streamtrain.compute.module_spec import COUNTERS
 from streamtrain.job.mistakes import JobMistakes
@@ -32,6 +31,7 @@ from streamtrain.run.lineage import misfits
 from tests.e2e.harness import LiveJob, answered, predicted, rows, toml
 from tests.e2e.sink import BASE, Feature, Place, Plan, Row, Sink, run_sink
 from tests.e2e.threaded import trained
+from tests.oracles.records import encode_records, parse
 
 HEADS = {
     "columns": '"x{1..4}" = { kind = "number", standardize = true }\n'

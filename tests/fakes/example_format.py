@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamtrain.columns.formats import Format, checked, format_names, is_lines, mistakes, parse, record_format
+from streamtrain.columns.formats import Format, checked, format_names, is_lines, mistakes, record_format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.oracles.records import oracle, parse
 
 
 def example_format(given: Format) -> Format:
     """A format's name with the options of its examples, where it has any; any other format as it is."""
     if not isinstance(given, str):
         return given
-    options = getattr(record_format(given), "EXAMPLE_OPTIONS", {})
+    options = getattr(oracle(given), "EXAMPLE_OPTIONS", {})
     return {"name": given, **options} if options else given
 
 
 def with_schema(name: str, fields: dict[str, str]) -> Format:
     """A format by its name; where it takes a schema, with one of these fields, each a "number" or a "text"."""
-    schema_of = getattr(record_format(name), "schema_of", None)
+    schema_of = getattr(oracle(name), "schema_of", None)
     return name if schema_of is None else {"name": name, "schema": schema_of(fields)}
 
 
@@ -43,7 +44,7 @@ def untyped_formats() -> list[str]:
 
 def is_columnar(name: str) -> bool:
     """Returns True where a record has columns of one type each, whose encoder refuses what does not fit."""
-    return not is_lines(name) and parse(example_format(name), record_format(name).EXAMPLES[0]).columns is not None
+    return not is_lines(name) and parse(example_format(name), oracle(name).EXAMPLES[0]).columns is not None
 
 
 def plain_formats(schema: Schema) -> list[str]:
@@ -56,5 +57,5 @@ def encoded(format: Format, schema: Schema, columns: Any) -> bytes:
     given = example_format(format)
     name, options = (given, {}) if isinstance(given, str) else (given["name"], dict(given))
     options.pop("name", None)
-    record: bytes = record_format(str(name)).encode(schema, columns, **options)
+    record: bytes = oracle(str(name)).encode(schema, columns, **options)
     return record

@@ -509,7 +509,6 @@ def test_mistakes_show_no_value(registry: str, message: str) -> None:
 
 LINES = '''"""Rows of text between separators."""
 
-from streamtrain.columns.formats.parsed import Pairs, Parsed
 from streamtrain.compute.options import Whole, Word
 
 HELP = "lines of cells"
@@ -517,23 +516,12 @@ OPTIONS = {
     "separator": Word(of=("comma", "tab"), default="comma", help="what stands between cells"),
     "skip_lines": Whole(least=0, most=9, default=0, help="lines before the first row"),
 }
-EXAMPLES = []
-BETWEEN = {"comma": ",", "tab": "\\\\t"}
-
-
-def encode_rows(schema, rows, separator, skip_lines):
-    return "\\\\n".join(BETWEEN[separator].join(map(str, row.values())) for row in rows).encode()
-
-
-def parse(record, separator, skip_lines):
-    lines = record.decode().split("\\\\n")[skip_lines:]
-    return Parsed([line.split(BETWEEN[separator]) for line in lines], many=True)
 '''
 
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "lines.py").write_text(LINES.replace("\\\\", "\\"))
+    (tmp_path / "lines.py").write_text(LINES)
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
     settings_table.cache_clear()
     yield
@@ -551,8 +539,6 @@ def test_a_format_takes_the_settings_its_file_declares(job_text: str) -> None:
     assert config.records.named == {"name": "lines", "separator": "tab", "skip_lines": 0}
     assert Job.from_effective(config.effective()).records.named == config.records.named
     assert _format(config.effective()) == config.records.named  # verify: what a manifest tells of the terms
-    assert formats.parse(config.records.named, b"1\t2\n3\t4").rows == [["1", "2"], ["3", "4"]]
-    assert formats.encode_rows(config.records.named, config.schema, [{"a": 1, "b": 2}]) == b"1\t2"
     rows = {each.path: each for each in settings_table()}
     assert rows["records.separator"].when == 'records.format="lines"' and rows["records.skip_lines"].default == "0"
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.columns import formats
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats import Format, is_lines
-from streamtrain.columns.formats.parsed import Pairs, Parsed, Unusable, registry_frame
-from streamtrain.columns.formats.sparse_text import FEATURES, LABEL, TAG, WEIGHT, features, names, text
+from streamtrain.columns.formats.parsed import Pairs, Unusable
+from streamtrain.columns.formats.sparse_text import FEATURES, LABEL, TAG, WEIGHT, features, names
 from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.kinds.parsed import decimal
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+from tests.oracles import records
+from tests.oracles.parsed import Parsed, registry_frame
 
 _PAIR = re.compile(rb"([0-9]{1,18}):(.+)", re.DOTALL)
 _WORD = re.compile(rb"[^ :|\t]*")
@@ -26,7 +28,7 @@ _VALUE = re.compile(rb"[^ |\t]*")
 def parse(format: Format, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()) -> Parsed:
     """Returns the values of a record of any format; the rows of lines have the keys of their parts."""
     if not is_lines(format):
-        return formats.parse(format, record, headers)
+        return records.parse(format, record, headers)
     name, bits = (format, 18) if isinstance(format, str) else (format["name"], format.get("bits", 18))
     row: Callable[[bytes], Any] = _of_libsvm if name == "libsvm" else lambda line: _of_vw(line, (1 << bits) - 1)
     parsed = Parsed(broken=registry_frame(record), written=True, maps_of_arrays=False)
@@ -173,3 +175,28 @@ def _value(word: bytes) -> Any:
             return np.float32(decimal(word.decode()))
     except (Wrong, UnicodeDecodeError):
         return None
+
+
+def text(word: bytes) -> Any:
+    """A word; None where there is none."""
+    try:
+        return word.decode() or None
+    except UnicodeDecodeError:
+        return Unusable("text that is not UTF-8")
+
+
+def encode_rows(format: str, schema: Schema, rows: Sequence[Any]) -> bytes:
+    """A line for each row, a dict, by the native encoder. UserMistake for a cell that no line can hold."""
+    columns = [(column.entry, column) for _, column in schema.columns]
+
+    def plain(value: Any, number: int) -> Any:
+        kind, column = columns[number]
+        return kind.plain(column, value)
+
+    encoder = _native.RecordEncoder(format, schema.native_columns(), plain)
+    try:
+        encoder.read_rows(list(rows))
+        return encoder.encode(0, len(rows))
+    except ValueError as error:
+        row, name, expected, got = error.args
+        raise UserMistake(f"rows: row {row}, column {name}: expected {expected}, got {got}") from None

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from slots import decode_rows
 
 from streamtrain import Job, _native
-from streamtrain.columns.formats import encode_records
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
@@ -25,6 +24,7 @@ from streamtrain.kafka.admin import TopicState, _mistakes
 from streamtrain.topics.topic import TopicWish
 from tests.oracles.ops._batch import step
 from tests.oracles.ops.embedding import places_of
+from tests.oracles.records import encode_records
 
 SKIPPING = {"a": {"missing": "skip"}, "b": {}, "y": {"role": "label", "missing": 0}}
 SKIPPED_ROWS: list[Any] = [{"a": at, "b": at} for at in range(9)]

@@ -12,13 +12,14 @@ from example_format import row_formats, with_schema
 from slots import decode_rows
 
 import streamtrain
-from streamtrain.columns.formats import Format, encode_records, record_format
+from streamtrain.columns.formats import Format
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import stateful
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import named
 from streamtrain.compute.seen import Seen
+from tests.oracles.records import encode_records, oracle
 
 FROM, COUNT = 1e9, 100
 X = FROM + np.arange(COUNT)
@@ -100,6 +101,6 @@ def test_what_stands_in_for_a_cell_is_a_double_too() -> None:
     columns = {"x": {"standardize": True, "missing": FROM + 7}, "y": Y}
     schema = Schema.from_columns(columns, LOSS)
     x = np.ma.MaskedArray(np.zeros(COUNT, np.float32), np.arange(COUNT) % 2)
-    record = record_format("packed").encode(schema, {"x": x, "y": np.zeros(COUNT, np.float32)})
+    record = oracle("packed").encode(schema, {"x": x, "y": np.zeros(COUNT, np.float32)})
     assert cells(schema, "packed", [record])["x"].tolist() == [0.0, FROM + 7] * (COUNT // 2)
     assert cells(schema, "json", [b'{"y": 0}'])["x"].tolist() == [FROM + 7]

@@ -26,7 +26,6 @@ from topic_changes import add_partitions
 from waiting import wait_for
 
 from streamtrain import _native
-from streamtrain.columns.formats import record_format
 from streamtrain.columns.served import Served
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
@@ -37,6 +36,7 @@ from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer
 from streamtrain.topics.topic import TopicWish
 from tests.e2e.test_gaps import delete
+from tests.oracles.records import oracle
 from tests.run.conftest import DELIVERIES, answer_all, ask
 
 spawn = multiprocessing.get_context("spawn")
@@ -92,7 +92,7 @@ def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench, served:
     rows = [[1.5, -2], [3, 4]]
     for count, key in enumerate(("none", "one", "two")):
         columns = {name: [row[at] for row in rows[:count]] for at, name in enumerate("ab")}
-        bench.ask(record_format("packed").encode(served.schema.for_requests(), columns), key)
+        bench.ask(oracle("packed").encode(served.schema.for_requests(), columns), key)
     answer_all(bench, format={"name": "packed"})
     answers = {key: answer.prediction for key, answer in bench.answers().items()}
     expected = [{"prediction": pytest.approx(served.probability(1, row), rel=1e-6)} for row in rows]

@@ -18,7 +18,7 @@ from small_model import FLIGHTS, SmallModel
 from streamtrain import _native
 from streamtrain._native import BodyForm
 from streamtrain.clients.scorer import BATCH_ROWS
-from streamtrain.columns.formats import format_names, record_format
+from streamtrain.columns.formats import format_names
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import RecordError
@@ -28,6 +28,7 @@ from streamtrain.serving.predicting import predicted
 from streamtrain.serving.reply import Refusal, Reply
 from streamtrain.serving.tensors import DTYPES, TensorError, read_inputs, write_output
 from streamtrain.topics.predictions import decode
+from tests.oracles.records import oracle
 from tests.serving.conftest import SCORER, scorer_of
 
 
@@ -125,7 +126,7 @@ def test_a_row_that_names_none_of_the_columns_is_refused_unless_the_job_accepts_
     assert [type(each) for each in strict.predict([{"B": 1}, {"a": 1}], "return")] == [RecordError, dict]
     whole = Schema.from_columns({"A": {}, "y": {"role": "label"}}, "mean_squared_error").for_requests()
     for name in filter(is_columnar, format_names()):
-        record = record_format(name).encode(whole, {"A": np.arange(40.0)})
+        record = oracle(name).encode(whole, {"A": np.arange(40.0)})
         assert strict.served.request_scorer(name, 64).score("asked", [record])[0][2:] == (0, 40)
         assert lax.served.request_scorer(name, 64).score("asked", [record])[0][2:] == (40, 0)
 

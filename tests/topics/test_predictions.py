@@ -12,12 +12,12 @@ import pytest
 from given_outputs import echo_scorer
 
 from streamtrain._native import RequestScorer
-from streamtrain.columns.formats import record_format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import dead_letters, predictions
 from streamtrain.topics.dead_letters import KEY_BYTES, VALUE_BYTES, DeadLetter, DeadRange
 from streamtrain.topics.predictions import RowError
+from tests.oracles.records import oracle
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "predictions.v1.jsonl"
 DIGEST = "ab" * 32
@@ -110,7 +110,7 @@ def test_packed_rows_have_their_errors_too() -> None:
     schema = Schema.from_columns({**TWO, "y": {"role": "label"}}, "mean_squared_error").for_requests()
     scorer = echo_scorer(TWO, [], "packed")
     columns = {"a": np.array([1, np.nan, np.inf, 4]), "b": np.ma.MaskedArray([1, 2, 3, 4], [0, 0, 0, 1])}
-    body, header, answered, errors = answer(scorer, record_format("packed").encode(schema, columns))
+    body, header, answered, errors = answer(scorer, oracle("packed").encode(schema, columns))
     assert (header, answered, errors) == ("", 1, 3)
     assert [row.get("error", {}).get("path") for row in body] == [None, "$.a[1]", "$.a[2]", "$.b[3]"]
 

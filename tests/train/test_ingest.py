@@ -18,7 +18,6 @@ from slots import HEADER, RowSlot, Tally, slot_views
 from waiting import wait_for
 
 from streamtrain import _native
-from streamtrain.columns.formats import encode_records
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
@@ -29,6 +28,7 @@ from streamtrain.run import dead_letters
 from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
 from tests.columns.test_transforms import FORMATS, WHERE, chain_rows, chained
+from tests.oracles.records import encode_records
 from tests.train.arena_run import ROWS, SPEC, ArenaRun
 
 COLUMNS: dict[str, Any] = {f"x{at}": {} for at in range(4)} | {"late": {"role": "label"}}

@@ -16,6 +16,7 @@ from streamtrain.clients import dead_letters
 from streamtrain.clients.dead_letters import Found, Resender, Resent
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
+from streamtrain.topics.documents import cut
 from streamtrain.topics.topic import row_topics
 
 ORDER = 95
@@ -88,6 +89,7 @@ def show(
             for part in letter.letter.rows
         ],
         "dead_rows": to_json_rows(rows.rows),
+        "value": cut(letter.letter.value),
         "still_bad": rows.still_bad,
         "refused": rows.refused,
     }

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from streamtrain.cli.first_job.cells import UNIT_OF
 from streamtrain.cli.first_job.schema_fields import Field, fields_of
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.formats import Format, needs_schema, parse, record_format
-from streamtrain.columns.formats.parsed import Pairs, Unusable, contains_unusable
+from streamtrain.columns.column import Column
+from streamtrain.columns.formats import mistakes, needs_schema, record_format
 from streamtrain.columns.formats.sparse_text import WEIGHT
-from streamtrain.columns.kinds.cell import Symbol
+from streamtrain.columns.kinds.cell import Moment
+from streamtrain.columns.paths import cell_at, place
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import Around, RowPlan
+from streamtrain.columns.rows import RowReader, document
+from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.column_selection import ColumnSelection, Row
 from streamtrain.files.format_lines import is_records
@@ -33,6 +37,7 @@ from streamtrain.topics.records import TOPIC
 
 SAMPLE_ROWS = 20_000
 PATIENCE_S = 10.0  # with a registry that does not answer
+_MILLISECONDS = {name: unit for unit, name in UNIT_OF.items()}
 _RAW = "jsonl"  # a file whose lines may be on a topic as they are
 _GUESSED = ("json", "msgpack")  # formats whose records say what they are
 Headers = Sequence[tuple[str, bytes | None]]
@@ -148,9 +153,8 @@ class SubjectSource:
         messages = _newest(probe, partitions) if partitions else ()
         self._records = [(message.value, message.headers, message.around()) for message in messages if message.value]
         format = {"name": self.format, "frame": "registry", "schema": schema, "schemas": registry.wait}
-        self.rows = [row for value, headers, _ in self._records for row in _typed_rows(format, value, headers)]
+        self.rows, broken = _typed_rows(format, self.fields, self._records)
         if self._records and not self.rows:
-            broken = parse(format, *self._records[0][:2]).broken
             raise UserMistake(f"--from-subject {subject}: the records of {self.topic} cannot be read: {broken}")
 
     def records(self, job: Job, limit: int | None, rejecting: Rejecting) -> Iterator[Record]:
@@ -192,23 +196,45 @@ def _of_records(topic: str, values: Sequence[bytes]) -> tuple[str, list[Row]]:
 
 def _rows(format: str, values: Iterable[bytes]) -> Iterator[Row]:
     for value in values:
-        parsed = parse(format, value)
-        if parsed.broken is None:
-            yield from (_plain(row) for row in parsed.rows if isinstance(row, Pairs) and not contains_unusable(row))
+        found = document(format, value)
+        for row in found if isinstance(found, list) else [found]:
+            if isinstance(row, dict) and not any(isinstance(cell, bytes) for cell in row.values()):
+                yield row
 
 
-def _typed_rows(format: Format, value: bytes, headers: Headers) -> Iterator[Row]:
-    """Rows by a schema: bytes that no column takes are missing."""
-    parsed = parse(format, value, headers)
-    if parsed.broken is None:
-        yield from (_plain(row) for row in parsed.rows if isinstance(row, Pairs))
+def _typed_rows(
+    format: Mapping[str, Any], fields: Sequence[Field], records: Iterable[tuple[bytes, Headers, Around]]
+) -> tuple[list[Row], str | None]:
+    """Rows by a schema, with the cells that a column can take; and why the last record is broken that is."""
+    columns = tuple(column for each in fields if (column := _column(format, each)) is not None)
+    reader = RowReader(_of_columns(columns or (("x", Column()),)), format)
+    found = [reader.rows(value, headers) for value, headers, _ in records]
+    rows = [row for each in found if each.broken is None for row in each.rows if isinstance(row, dict)]
+    for field in fields:
+        for row in rows if field.unit else ():
+            _mark_time(row, field)
+    return rows, next((each.broken for each in found[::-1] if each.broken is not None), None)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Symbol):
-        return value.name or int(value)
-    if isinstance(value, Unusable):
-        return None
-    if isinstance(value, Pairs):
-        return {str(key): _plain(inner) for key, inner in value}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+def _column(format: Mapping[str, Any], field: Field) -> tuple[str, Column] | None:
+    """A column for a field's cells, by the name of an enum's; None where none can take them."""
+    path = None if field.path == (field.name,) else place(field.path).removeprefix(".")
+    number = Column(role="event_time", unit=field.unit, path=path) if field.unit else Column(path=path)
+    text = Column(kind="category", buckets=2, path=path)
+    texts = Column(kind="category", buckets=2, list=True, path=path)
+    for column in (text, texts) if field.symbols else (number, text, texts):
+        if not list(mistakes(format, _of_columns(((field.name, column),)))):
+            return field.name, column
+    return None
+
+
+def _mark_time(row: Row, field: Field) -> None:
+    """Says of a row's time what it counts."""
+    above = cell_at(row, field.path[:-1])
+    cell = above.get(field.path[-1]) if isinstance(above, dict) else None
+    if isinstance(cell, int | float):
+        above[field.path[-1]] = Moment(int(cell), _MILLISECONDS[field.unit])
+
+
+def _of_columns(columns: tuple[tuple[str, Column], ...]) -> Schema:
+    return Schema(columns, "mean_squared_error")

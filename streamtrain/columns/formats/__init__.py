@@ -1,22 +1,20 @@
 """Record formats: each file that has a HELP is one; its native half is native/decode/formats/<stem>.h.
 
-A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, rows) -> bytes, parse(record) -> Parsed
-(slow, the meaning) and EXAMPLES. With OPTIONS, settings that [records] takes beside its name, all three take them as
-keywords; EXAMPLE_OPTIONS are those of the examples. What else one may have, the functions here ask.
+A format module has HELP and what is to be known before records are read: OPTIONS, the settings that [records] takes
+beside its name, which its functions take as keywords, and what else the functions here ask. Its slow meaning and its
+examples are tests/oracles/<stem>.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from streamtrain.columns.formats.parsed import Parsed
 from streamtrain.columns.kinds.parsed import is_connect
 from streamtrain.compute.options import Options, Problem, problems, read
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
-from streamtrain.topics.named_schemas import named_in
 
 REGISTRY = Registry(__name__, "records.format")
 format_names: Callable[[], list[str]] = REGISTRY.names
@@ -63,39 +61,9 @@ def checked(format: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def parse(format: Format, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()) -> Parsed:
-    """A record's values, slowly. Where a frame names its schema its message's headers may be the frame."""
-    module, given = _of(format)
-    if given.get("frame") == "registry":
-        given = {**given, "header": named_in(headers)}
-    parsed: Parsed = module.parse(record, **given)
-    return parsed
-
-
 def is_lines(format: Format) -> bool:
-    """Returns True if the format's records are lines of text that hold features by index. Its module has LINES. In
-    place of encode() and parse() it has head(line), which returns the texts before the features, each with its part."""
+    """Returns True if the format's records are lines of text that hold features by index. Its module has LINES."""
     return getattr(_of(format)[0], "LINES", False)
-
-
-def line_head(format: Format) -> Callable[[bytes], list[tuple[str, bytes]]]:
-    """Returns head() of such a format."""
-    head: Callable[[bytes], list[tuple[str, bytes]]] = _of(format)[0].head
-    return head
-
-
-def encode_rows(format: Format, schema: Any, rows: Sequence[Any]) -> bytes:
-    """Rows of a Schema as they are, one record."""
-    module, given = _of(format)
-    record: bytes = module.encode_rows(schema, rows, **given)
-    return record
-
-
-def encode_records(format: Format, schema: Any, rows: Sequence[Any]) -> list[bytes]:
-    """The same in as few records as may be: a module's holds_many(**options) says whether one may hold many rows."""
-    module, given = _of(format)
-    holds_many: Callable[..., bool] = getattr(module, "holds_many", lambda **_: True)
-    return [encode_rows(format, schema, part) for part in ([rows] if holds_many(**given) else ([row] for row in rows))]
 
 
 def of_columns(format: Format) -> dict[str, Any]:

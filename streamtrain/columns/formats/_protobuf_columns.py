@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats._protobuf_read import WHOLE
-from streamtrain.columns.formats._protobuf_values import article
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
 from streamtrain.columns.paths import Path, place
 from streamtrain.columns.schema import Schema
 from streamtrain.registry import nearest
+
+WHOLE = ("message", "bytes", "timestamp")  # of which many are no list of cells
+_ARTICLES = {"bytes": "bytes", "enum": "an enum", "int32": "an int32", "int64": "an int64", "timestamp": "a Timestamp"}
 
 
 def mistakes(columns: Schema, known: Messages, row: Message) -> Iterator[tuple[str, str]]:
@@ -69,3 +70,10 @@ def problem(column: Column, field: Field) -> str:
     if field.type == "bool" and entry.time_unit(column) is not None:
         return "a bool"
     return ""
+
+
+def article(field: Field) -> str:
+    """A field's type in words."""
+    if field.repeated:
+        return "many values"
+    return _ARTICLES.get(field.type, f"a {field.type}")

@@ -5,7 +5,6 @@ https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from streamtrain.columns.formats.parsed import BrokenRecord
@@ -13,33 +12,6 @@ from streamtrain.columns.formats.parsed import BrokenRecord
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5  # wire types; 3 and 4 are groups, which no schema has any more
 _FIXED_BYTES = {FIXED64: 8, FIXED32: 4}
 _MOST_TAG = 1 << 32
-
-
-def varint(value: int) -> bytes:
-    """A number from 0 up, or one of 64 bits below it."""
-    raw = value & (1 << 64) - 1
-    data = bytearray()
-    while raw >= 0x80:
-        data.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    return bytes([*data, raw])
-
-
-def zigzag(value: int) -> int:
-    return value << 1 if value >= 0 else (-value << 1) - 1
-
-
-def unzigzag(raw: int) -> int:
-    return (raw >> 1) ^ -(raw & 1)
-
-
-def tag(number: int, wire: int) -> bytes:
-    return varint(number << 3 | wire)
-
-
-def sized(number: int, payload: bytes) -> bytes:
-    """A field of a length and its bytes."""
-    return tag(number, LENGTH) + varint(len(payload)) + payload
 
 
 class Wire:
@@ -95,7 +67,3 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     while wire.more(len(data)):
         number, kind = wire.tag(len(data))
         yield number, kind, wire.value(kind, len(data))
-
-
-def float_of(raw: bytes) -> float:
-    return float(struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0])

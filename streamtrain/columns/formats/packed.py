@@ -6,7 +6,7 @@ A missing cell is a null bit: None, a masked entry, NaT, or empty text; NaN is o
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from streamtrain import _native
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats._packed_cells import read_cells, read_lists
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable, registry_frame
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Unusable
 from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
-from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -44,19 +43,6 @@ class PackedColumn(NamedTuple):
     of: str = ""  # type of a list's cells
 
 
-def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
-    """All rows of the schema's columns that `columns` holds (arrays or lists of one length; others are left out).
-
-    Raises UserMistake for cells that a packed column cannot hold, and for columns of differing lengths.
-    """
-    named = [(name, column, columns[name]) for name, column in schema.columns if name in columns]
-    lengths = {name: len(values) for name, _, values in named}
-    if len(set(lengths.values())) > 1:
-        raise UserMistake(f"packed: expected columns of one length, got {lengths}")
-    rows = next(iter(lengths.values()), 0)
-    return record_of({name: column_of(schema, name, column, values) for name, column, values in named}, rows)
-
-
 def record_of(columns: Mapping[str, PackedColumn], rows: int) -> bytes:
     """Columns that are made, each of so many rows."""
     named_columns = [(name.encode(), each) for name, each in columns.items()]
@@ -74,12 +60,6 @@ def record_of(columns: Mapping[str, PackedColumn], rows: int) -> bytes:
             data.append(piece.ljust(_padded(len(piece), 64), b"\0"))
             at += len(data[-1])
     return b"".join([*pieces, bytes(gap), *data])
-
-
-def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
-    """Rows as they are, one record: each a map. UserMistake for cells that a packed column cannot hold."""
-    found = {name: [cell_at(row, schema.paths.get(name, (name,))) for row in rows] for name, _ in schema.columns}
-    return encode(schema, found)
 
 
 def _padded(size: int, to: int) -> int:
@@ -275,33 +255,33 @@ def record_bytes(begin: bytes) -> int | None:
     return size
 
 
-def parse(record: bytes) -> Parsed:
-    """The record's values, slowly. A column that cannot be read is Unusable as a whole."""
-    if (frame := registry_frame(record)) is not None:
-        return Parsed(broken=frame)
-    parsed = Parsed(many=True, columns=Pairs())
+class Read(NamedTuple):
+    """The columns of a record by name, a column that cannot be read an Unusable; and why the rest cannot be read."""
+
+    columns: list[tuple[str, Any]]
+    rows: int
+    broken: str | None = None
+
+
+def read(record: bytes) -> Read:
+    """A record's columns as lists, for files; a missing cell is a MISSING_ENTRY."""
     if len(record) < _HEADER.size or record[:4] != MAGIC:
-        parsed.broken = "no packed record"
-        return parsed
-    _, version, count, parsed.row_count, directory_bytes = _HEADER.unpack_from(record)
+        return Read([], 0, "no packed record")
+    _, version, count, rows, directory_bytes = _HEADER.unpack_from(record)
     end = _HEADER.size + directory_bytes
-    if version != VERSION or parsed.row_count > len(record) or end > len(record):
-        parsed.broken = "a header this build cannot read"
-        return parsed
-    at = _HEADER.size
+    if version != VERSION or rows > len(record) or end > len(record):
+        return Read([], 0, "a header this build cannot read")
+    at, columns = _HEADER.size, list[tuple[str, Any]]()
     for _ in range(count):
         if at + _ENTRY.size > end:
-            parsed.broken = "the directory is cut short"
-            break
+            return Read(columns, rows, "the directory is cut short")
         *where, type_number, of_number, name_bytes, more = _ENTRY.unpack_from(record, at)
         name = record[at + _ENTRY.size : at + _ENTRY.size + name_bytes].decode(errors="replace")
         at += _padded(_ENTRY.size + name_bytes, 4)
         if at > end:
-            parsed.broken = "the directory is cut short"
-            break
-        assert parsed.columns is not None
-        parsed.columns.append((name, _read_column(record, parsed.row_count, (type_number, of_number), more, *where)))
-    return parsed
+            return Read(columns, rows, "the directory is cut short")
+        columns.append((name, _read_column(record, rows, (type_number, of_number), more, *where)))
+    return Read(columns, rows)
 
 
 def _read_column(record: bytes, rows: int, types: tuple[int, int], more: int, at: int, size: int, nulls: int) -> Any:
@@ -319,34 +299,3 @@ def _read_column(record: bytes, rows: int, types: tuple[int, int], more: int, at
         return values
     null = record[nulls:] if nulls else b""
     return [MISSING_ENTRY if nulls and null[row >> 3] >> (row & 7) & 1 else value for row, value in enumerate(values)]
-
-
-_EXAMPLE_SCHEMA = Schema.from_columns(
-    {
-        "x1": {},
-        "x2": {},
-        "carrier": {"kind": "category", "buckets": 64, "missing": ""},
-        "late": {"role": "label", "missing": "skip"},
-    },
-    "binary_cross_entropy",
-)
-EXAMPLES = [
-    encode(_EXAMPLE_SCHEMA, columns)
-    for columns in (
-        {"x1": [1.5], "x2": [-2000], "carrier": ["AA"], "late": [1]},
-        {"x1": np.arange(20, dtype=np.float32), "x2": np.arange(20), "carrier": ["AA", "é"] * 10, "late": [0, 1] * 10},
-        {
-            "x1": [1, None, 3],
-            "x2": [4.5, 5, float("nan")],
-            "carrier": ["AA", 7, None],
-            "late": [0, None, 1],
-            "other": [1, 2, 3],
-        },
-        {
-            "x1": np.ma.masked_greater(np.arange(100.0), 97),
-            "x2": np.arange(100, dtype=np.uint8),
-            "late": np.ones(100, bool),
-        },
-        {"x1": np.zeros(0), "x2": np.zeros(0), "carrier": [], "late": []},
-    )
-]

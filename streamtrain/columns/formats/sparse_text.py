@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from streamtrain import _native
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import UserMistake
 
 LABEL = "label"
 WEIGHT = "weight"
@@ -52,28 +48,3 @@ def mistakes(schema: Schema, form: str, more: tuple[str, ...] = ()) -> Iterator[
             if each in taken:
                 yield name, f"namespaces: expected each in one column, got {each!r} in {taken[each]} too"
             taken.setdefault(each, name)
-
-
-def encode_rows(format: str, schema: Schema, rows: Sequence[Any]) -> bytes:
-    """A line for each row, a dict, by the native encoder. UserMistake for a cell that no line can hold."""
-    columns = [(column.entry, column) for _, column in schema.columns]
-
-    def plain(value: Any, number: int) -> Any:
-        kind, column = columns[number]
-        return kind.plain(column, value)
-
-    encoder = _native.RecordEncoder(format, schema.native_columns(), plain)
-    try:
-        encoder.read_rows(list(rows))
-        return encoder.encode(0, len(rows))
-    except ValueError as error:
-        row, name, expected, got = error.args
-        raise UserMistake(f"rows: row {row}, column {name}: expected {expected}, got {got}") from None
-
-
-def text(word: bytes) -> Any:
-    """A word; None where there is none."""
-    try:
-        return word.decode() or None
-    except UnicodeDecodeError:
-        return Unusable("text that is not UTF-8")

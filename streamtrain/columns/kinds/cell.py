@@ -20,17 +20,6 @@ class Moment(int):
         return cell
 
 
-class Symbol(int):
-    """An enum's number, and its name; "" of one without."""
-
-    name: str
-
-    def __new__(cls, number: int, name: str) -> Symbol:
-        cell = super().__new__(cls, number)
-        cell.name = name
-        return cell
-
-
 def float32(value: Cell) -> np.float32:
     """A number whose square fits float32; text is none."""
     if isinstance(value, str) or not abs(value) < 1e38:  # as float() takes it

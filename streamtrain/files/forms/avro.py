@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.columns.formats import parse
-from streamtrain.columns.formats.avro import array_datum
-from streamtrain.columns.formats.avro_schema import MOMENTS, canonical
-from streamtrain.columns.formats.parsed import Binary, Pairs, Unusable
+from streamtrain.columns.formats.avro_schema import MOMENTS, canonical, rows_of
+from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Unusable
 from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
+from streamtrain.files.avro_datum import Datum
 from streamtrain.files.column_selection import Row
 from streamtrain.files.source import Source, is_too_long, too_long
 
@@ -46,10 +45,15 @@ def rows(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
             data = _CODECS[codec](raw)
         except (zlib.error, OSError, ValueError, EOFError, lzma.LZMAError) as error:
             raise reader.broken(f"a block that {codec} cannot decompress: {error}") from None
-        parsed = parse({"name": "avro", "schema": schema}, array_datum(count, data))
-        if parsed.broken is not None or len(parsed.rows) != count:
-            raise reader.broken(f"{parsed.broken or 'another number of rows'} in the block of row {row + 1}")
-        for found in parsed.rows:
+        datum = Datum(data, rows_of(schema))
+        try:
+            datum.claim(count)
+            block = [datum.row() for _ in range(count)]
+            if datum.at != len(data):
+                raise BrokenRecord("another number of rows")
+        except BrokenRecord as broken:
+            raise reader.broken(f"{broken} in the block of row {row + 1}") from None
+        for found in block:
             row += 1
             try:
                 yield row, _plain(found)

@@ -67,19 +67,19 @@ def _columns(source: Source) -> Iterator[Columns]:
             got = f"{len(buffer):,} bytes"
             raise UserMistake(f"{source.name}: record {number}: expected a whole packed record, got {got}")
         record, buffer = buffer[:size], buffer[size:]
-        yield _read(packed.parse(record), f"{source.name}: record {number}")
+        yield _read(packed.read(record), f"{source.name}: record {number}")
         number += 1
 
 
-def _read(parsed: Any, where: str) -> Columns:
+def _read(found: packed.Read, where: str) -> Columns:
     named: dict[str, Any] = {}
-    for name, cells in parsed.columns or ():
+    for name, cells in found.columns:
         if isinstance(cells, Unusable) or any(_is_unusable(cell) for cell in cells):
             raise UserMistake(f"{where}: column {name}: expected cells that can be read, got others")
         named[name] = [None if cell is MISSING_ENTRY else cell for cell in cells]
-    if parsed.broken is not None:
-        raise UserMistake(f"{where}: expected a packed record, got {parsed.broken}")
-    return Columns(named, parsed.row_count)
+    if found.broken is not None:
+        raise UserMistake(f"{where}: expected a packed record, got {found.broken}")
+    return Columns(named, found.rows)
 
 
 def _is_unusable(cell: Any) -> bool:

@@ -7,15 +7,16 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from streamtrain.columns.formats._cells import is_empty
-from streamtrain.columns.formats._protobuf_wire import FIXED32, FIXED64, LENGTH, sized, tag, varint, zigzag
+from streamtrain.columns.formats._protobuf_columns import article
+from streamtrain.columns.formats._protobuf_wire import FIXED32, FIXED64, LENGTH
 from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
-from streamtrain.columns.kinds.cell import Moment, Symbol
+from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.paths import Path
+from tests.oracles.plain_cells import Symbol, is_empty
+from tests.oracles.protobuf_wire import sized, tag, varint, zigzag
 
 Unit = tuple[int, int] | None  # milliseconds of one, of a column that is a time
-_ARTICLES = {"bytes": "bytes", "enum": "an enum", "int32": "an int32", "int64": "an int64", "timestamp": "a Timestamp"}
 
 
 def message_bytes(
@@ -41,13 +42,6 @@ def message_bytes(
             raise ValueError(field.name, f"{article(field)} of the schema", repr(value))
         data += given
     return data
-
-
-def article(field: Field) -> str:
-    """A field's type in words."""
-    if field.repeated:
-        return "many values"
-    return _ARTICLES.get(field.type, f"a {field.type}")
 
 
 def _one(known: Messages, field: Field, value: Any, unit: Unit) -> bytes | None:

@@ -22,3 +22,14 @@ def plain(column: Any) -> list[Any]:
 def is_empty(value: Any) -> bool:
     """Nothing, or a map of nothing but that: a record none of whose columns has a cell."""
     return value is None or (isinstance(value, dict) and bool(value) and all(map(is_empty, value.values())))
+
+
+class Symbol(int):
+    """An enum's number, and its name; "" of one without."""
+
+    name: str
+
+    def __new__(cls, number: int, name: str) -> Symbol:
+        cell = super().__new__(cls, number)
+        cell.name = name
+        return cell

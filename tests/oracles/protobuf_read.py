@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from streamtrain.columns.formats._protobuf_wire import LENGTH, Wire, fields, float_of, unzigzag
+from streamtrain.columns.formats._protobuf_columns import WHOLE
+from streamtrain.columns.formats._protobuf_wire import LENGTH, Wire, fields
 from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Unusable
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
-from streamtrain.columns.kinds.cell import Moment, Symbol
+from streamtrain.columns.kinds.cell import Moment
+from tests.oracles.plain_cells import Symbol
+from tests.oracles.protobuf_wire import float_of, unzigzag
 
-WHOLE = ("message", "bytes", "timestamp")  # of which many are no list of cells
 UNREAD = "\0"  # before the name of a field that the job's schema has not
 _MOST_SECONDS, _LEAST_SECONDS = 253_402_300_799, -62_135_596_800  # years 1 to 9999
 _DEEPEST = 64  # messages within each other; as native/decode/formats/protobuf.h

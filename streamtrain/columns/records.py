@@ -90,16 +90,15 @@ class _Call(NamedTuple):
         return "row" if self.alone and not self.by_name else f"row {row}"
 
 
-_ALONE = _Call(alone=True)
-
-
 class Records:
     """Makes the records of one topic. One thread at a time.
 
     Every mistake is a UserMistake that names the row, counted from the first of its call, and the column.
     """
 
-    def __init__(self, schema: Schema, format: Format, topic: str, pack: int, most_bytes: int) -> None:
+    def __init__(
+        self, schema: Schema, format: Format, topic: str, pack: int, most_bytes: int, are_messages: bool = True
+    ) -> None:
         keys = [name for name, column in schema.columns if column.role == "key"]
         keys += [name for name, column in schema.columns if column.around == KEY]
         self.key_column = keys[0] if keys else None
@@ -108,6 +107,7 @@ class Records:
         self.has_own = bool(keys or self._headers)
         self._topic = topic
         self._most_bytes = most_bytes
+        self._most_row_bytes = most_bytes if are_messages else 1 << 62  # of a record of one row
         self._columns, self._paths = dict(schema.columns), schema.paths
         heads = frozenset(str(path[0]) for path in self._paths.values())
         self._names = Names(self._columns, heads, schema.lists)
@@ -126,8 +126,8 @@ class Records:
         try:
             value = self._encoder.encode_row(row)
         except ValueError as error:
-            raise UserMistake(str(self._rejected(error, 0, _ALONE))) from None
-        if value is not None and len(value) + spare_bytes > self._most_bytes:
+            raise UserMistake(str(self._rejected(error, 0, _Call(alone=True)))) from None
+        if value is not None and len(value) + spare_bytes > self._most_row_bytes:
             raise UserMistake(f"{self._topic}: {self._too_large('row', len(value))}")
         return value
 
@@ -269,7 +269,7 @@ class Records:
                 return
         else:
             size = len(value) + call.spare_bytes + own.bytes
-            if size <= self._most_bytes:
+            if size <= (self._most_bytes if len(chosen) > 1 else self._most_row_bytes):
                 yield Record(own, value, len(chosen))
                 return
             if len(chosen) == 1:

@@ -33,9 +33,12 @@ class Rejected(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Stands in the place of a row that a reader cannot make a dict of."""
+    """Stands in the place of a row that a reader cannot make a dict of. `record`: its bytes, where they are a record of
+    the format `format`."""
 
     reason: str
+    record: bytes = b""
+    format: str = ""
 
 
 class RejectedRows(Sequence[Rejected]):

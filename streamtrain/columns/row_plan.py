@@ -121,7 +121,7 @@ class RowPlan:
     def records(self, rows: Any, rejecting: Rejecting | None = None) -> RowRecords:
         """A program's rows as records."""
         if self._records is None:
-            self._records = Records(self._schemas[1], self._formats[1], "rows", _PACK_ROWS, _RECORD_BYTES)
+            self._records = Records(self._schemas[1], self._formats[1], "rows", _PACK_ROWS, _RECORD_BYTES, False)
         return RowRecords(self._records, rows, rejecting)
 
     def batches(

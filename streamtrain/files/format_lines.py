@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from streamtrain.columns.formats import format_names, is_lines
+from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.formats.sparse_text import FEATURES, LABEL, TAG, WEIGHT
 from streamtrain.columns.kinds.category import MOST_BUCKETS
 from streamtrain.columns.kinds.kind import LARGEST
@@ -41,13 +42,15 @@ def format_rows(source: Source, format: str, comment: bytes = b"\n") -> Iterator
     while block := list(islice(lines, 1 if source.is_live else _LINES)):
         rows = reader.rows(b"\n" + b"\n".join(line for _, line in block)).rows  # a break: no registry's frame
         for (number, line), row in zip(block, rows, strict=True):
-            if isinstance(row, dict) and all(map(_fits, row.get(FEATURES, ()))):
-                yield number, row
-            else:
-                got = line.strip()[:60].decode(errors="replace")
-                yield number, Unreadable(f"expected a line of {format}, got {got!r}")
+            reason = row.reason if isinstance(row, Unusable) else _unfit(row)
+            yield number, row if reason is None else Unreadable(reason, line, format)
 
 
-def _fits(feature: tuple[int, float]) -> bool:
-    index, value = feature
-    return index < MOST_BUCKETS and abs(value) <= LARGEST
+def _unfit(row: Row) -> str | None:
+    """Returns why no column can take the features of a row; None where one can."""
+    for index, value in row.get(FEATURES, ()):
+        if index >= MOST_BUCKETS:
+            return f"$.{FEATURES}: expected an index below {MOST_BUCKETS}, got {index}"
+        if abs(value) > LARGEST:
+            return f"$.{FEATURES}: expected a number from -1e18 to 1e18, whose square fits float32, got {value}"
+    return None

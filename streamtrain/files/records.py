@@ -37,7 +37,7 @@ class FileRecords(RowRecords):
         that no record can hold, which are mistakes without it."""
         self._again = job, paths, form, limit, format
         schema = job.schema.without_message()
-        records = Records(schema, format or bare_format(job), "files", PACK_ROWS, RECORD_BYTES)
+        records = Records(schema, format or bare_format(job), "files", PACK_ROWS, RECORD_BYTES, are_messages=False)
         super().__init__(records, paths, rejecting)
         self._files = read_blocks(paths, ColumnSelection(schema), Size(BLOCK_ROWS, PACK_ROWS, limit), form)
         self._starts = array("q")  # of each file, rows before it

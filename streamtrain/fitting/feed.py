@@ -92,7 +92,7 @@ class Feed:
             found: FileRecords | RowRecords = rows
         else:
             schema = self._job.schema.without_message()
-            records = Records(schema, bare_format(self._job), "rows", PACK_ROWS, RECORD_BYTES)
+            records = Records(schema, bare_format(self._job), "rows", PACK_ROWS, RECORD_BYTES, are_messages=False)
             given = self._until_left(rows) if isinstance(rows, Iterator) else rows
             found = RowRecords(records, given, self.rejecting.again() if self._passes else self.rejecting)
         self._passes.append(found)

@@ -23,6 +23,7 @@ from streamtrain.columns.records import Record, Records, rows_of
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.rows import row_counter
+from streamtrain.compute.model_spec import MAX_ENTRIES
 from streamtrain.errors import RecordError, UserMistake
 from streamtrain.files.placed import placed_records
 from streamtrain.files.reading import count_rows
@@ -226,3 +227,57 @@ def test_each_row_is_predicted_for_itself() -> None:
             fitted.predict(given, errors="raise")
     with pytest.raises(RecordError, match=r"row at \$.a"):
         fitted.predict(rows[1])
+
+
+LIBSVM = [
+    (b"1 1:1e30 # a comment\r", "$.features: expected a number from -1e18 to 1e18"),
+    (b"0 2:1 3:x", '$.features: expected list of pairs of an index or a name and a number, got "3:x" at [1]'),
+    (b"1 4000000000:1", "$.features: expected an index below 2147483647, got 4000000000"),
+    (b"\xff 1:1", "$.label: expected text, got text that is not UTF-8"),
+]
+VW = [
+    (b"1 no bar", "expected a '|' before the features, got none"),
+    (b"1 'tag|a name:1 other:n/a", "$.features: expected list of pairs of an index or a name and a number"),
+]
+
+
+@pytest.mark.parametrize(("good", "form", "bad"), [("1 1:1 # é é é", "libsvm", LIBSVM), ("1 |a 1", "vw", VW)])
+def test_a_bad_line_is_its_own_dead_letter_with_the_reason_of_its_decoder(
+    tmp_path: Path, good: str, form: str, bad: list[tuple[bytes, str]]
+) -> None:
+    """Catches a reason that misleads, and a dead letter whose text would be decoded when it is resent."""
+    job = Job.from_tables(
+        {**TABLES, "columns": {"features": {"kind": "sparse", "buckets": 1 << 18}, "label": {"role": "label"}},
+         "records": {"format": form}}
+    )  # fmt: skip
+    path, lines = tmp_path / f"rows.{form}", [line for line, _ in bad]
+    path.write_bytes(b"\n".join([good.encode(), *lines, good.encode()]))
+    reported: list[Rejected] = []
+    found = list(placed_records(str(path), job.schema, job.records.named, 0, reported.append))
+    assert [record.value for _, record in found[1:-1]] == lines
+    assert all(row.reason.startswith(reason) for row, (_, reason) in zip(reported, bad, strict=True)), reported
+    other = list(placed_records(str(path), job.schema, "json"))
+    assert [record.value for _, record in other[1:-1]] == [row.reason.encode() for row in reported]
+
+
+def test_a_row_larger_than_a_message_is_one_where_no_message_holds_it(tmp_path: Path) -> None:
+    rows = [{**GOOD[0], "c": "u" * (1 << 20)}, *GOOD[1:]]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    found = list(placed_records(str(path), JOB.schema, "json"))
+    assert sum(record.rows for _, record in found) == ROWS and len(found[0][1].value) > 1 << 20
+    rejecting = Rejecting(0)
+    assert len(b"".join(FileRecords(JOB, [str(path)], format="json", rejecting=rejecting))) > 1 << 20
+    assert rejecting.found.rows == 0 and len(JOB.plan().transform(rows)["a"]) == ROWS
+    assert streamtrain.fit(TABLES, rows).rejected.rows == 0
+
+
+@pytest.mark.full
+def test_a_line_of_more_features_than_a_job_may_take_is_cut(tmp_path: Path) -> None:
+    table = {"kind": "sparse", "buckets": 64, "most": 2, "cut": True}
+    job = Job.from_tables({**TABLES, "columns": {"features": table, "label": {"role": "label"}},
+                           "records": {"format": "libsvm"}})  # fmt: skip
+    path = tmp_path / "rows.svm"
+    path.write_bytes(b"1 3:2 4:5" + b" 1:1" * MAX_ENTRIES)
+    ((_, record),) = placed_records(str(path), job.schema, "libsvm")
+    assert arrays(job, "libsvm", [record.value]) == arrays(job, "libsvm", [b"1 3:2 4:5"])

@@ -112,18 +112,20 @@ class Session:
         self.bootstrap = bootstrap
         self.sets = list(sets or [])
 
-    def job(self, path: Path, flags: Mapping[str, str] | None = None) -> Job:
-        """The job of a file, under the environment, --set, and a command's flags by name, each as `train.workers=4`."""
-        job = Job.load(path, os.environ, self.sets, self.bootstrap, flags or {})
+    def job(self, path: Path, flags: Mapping[str, str] | None = None, imports: bool = True) -> Job:
+        """The job of a file, under the environment, --set, and a command's flags by name, each as `train.workers=4`;
+        `imports` as for Job.load."""
+        job = Job.load(path, os.environ, self.sets, self.bootstrap, flags or {}, imports)
         for warning in job.warnings:
             log.warning(str(warning))
         return job
 
-    def connected_job(self, path: Path, flags: Mapping[str, str] | None = None) -> Job:
-        """Returns the job as `job` does, after a broker has answered.
+    def connected_job(self, path: Path) -> Job:
+        """Returns the job as `job` does, `connected`."""
+        return self.connected(self.job(path))
 
-        Raises KafkaUnreachable within 10 s if no broker answers."""
-        job = self.job(path, flags)
+    def connected(self, job: Job) -> Job:
+        """Returns the job after a broker has answered. Raises KafkaUnreachable within 10 s if none does."""
         self.admin(job).broker_count()
         return job
 

@@ -68,12 +68,14 @@ class Job:
         sets: Sequence[str] = (),
         bootstrap: str | None = None,
         flags: Mapping[str, str] | None = None,
+        imports: bool = True,
     ) -> Job:
         """Reads a job file; over it `environment` (STREAMTRAIN_<SECTION>__<NAME>), over that `sets`, then `flags`.
 
         A set is a text like `train.workers=4`; `flags` are more of them, under the names that mistakes are told by.
 
-        Raises JobMistakes with every mistake there is, and UserMistake where the file cannot be read.
+        Raises JobMistakes with every mistake there is, and UserMistake where the file cannot be read. Without `imports`
+        a module of PyTorch that the file names is a mistake.
         """
         return cls.parse(
             _text(path),
@@ -83,6 +85,7 @@ class Job:
             bootstrap=bootstrap,
             flags=flags,
             folder=Path(path).parent,
+            imports=imports,
         )
 
     @classmethod
@@ -97,6 +100,7 @@ class Job:
         flags: Mapping[str, str] | None = None,
         folder: Path | None = None,
         module: Any = None,
+        imports: bool = True,
     ) -> Job:
         """Loads a job as `load`, from the text of a job file; the files that it names lie in `folder`.
 
@@ -111,7 +115,7 @@ class Job:
             read_sets(gathered, [setting], SECTIONS, flag)
         if bootstrap is not None:
             gathered.put(("kafka", "bootstrap.servers"), bootstrap, "--bootstrap")
-        return cls._checked(gathered, folder=folder, module=module)
+        return cls._checked(gathered, folder=folder, module=module, imports=imports)
 
     @classmethod
     def from_effective(

@@ -20,7 +20,6 @@ from typing import NoReturn, TextIO
 from streamtrain.build import build_digest
 from streamtrain.compute import backends, ops
 from streamtrain.interruption import uninterrupted
-from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.run import roles
 from streamtrain.run.entry import run_to_end
@@ -29,7 +28,6 @@ from streamtrain.run.process import adopt_orphans, die_with_parent, show_as
 NAME = "fork server"  # as `ps -o comm` shows it
 _ANSWER_S = 30.0
 _LOOK_S = 0.002
-_ANY_JOB = {"columns": {"x": {"kind": "number"}, "y": {"role": "label"}}}
 log = get_logger(__name__)
 
 
@@ -75,7 +73,6 @@ class ForkServer:
 def load_all() -> None:
     """Loads what a run's processes need while there is one process: each page written later is one more of a copy."""
     ops.load()
-    Job.from_tables(_ANY_JOB)  # builds what the first load of any job does
     for registry in (roles.REGISTRY, backends.REGISTRY):
         for name in registry.names():
             with contextlib.suppress(Exception):  # the process that needs it says why

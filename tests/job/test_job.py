@@ -390,9 +390,12 @@ def marked(folder: Path, name: str) -> str:
     return OF_NETWORK.replace("NAME", name)
 
 
-def test_a_manifest_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_imports_nothing_nor_a_job_file_that_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    marked(tmp_path, "of_a_manifest")
+    with pytest.raises(JobMistakes, match=r"model\.torch: expected what the module is, as a table"):
+        Job.parse(marked(tmp_path, "of_a_manifest"), imports=False)
     settings: dict[str, Any] = Job.parse(OF_NETWORK.replace('torch = "NAME:Net"\n', "")).effective()
     settings["model"]["torch"] = "of_a_manifest:Net"
     with pytest.raises(JobMistakes, match=r"model\.torch: expected what the module is, as a table"):

@@ -11,7 +11,7 @@ from waiting import wait_for
 
 from tests.bench.bed import Bed, events, train
 
-BAR_MB = 96.0  # it takes 91; how many pages are copied differs by 2 from start to start
+BAR_MB = 94.0  # it takes 88; how many pages are copied differs by 2 from start to start
 
 
 def own_mb(pid: int) -> float:

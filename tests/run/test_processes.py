@@ -362,17 +362,17 @@ def test_all_end_with_a_command_that_is_killed(kafka: Any, tmp_path: Path) -> No
 
 
 def test_the_copy_is_made_before_a_job_may_bring_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module of PyTorch that a job names may bring some."""
+    """A module of PyTorch that a job names may bring some; without one, the copy has the job's tables."""
     order: list[str] = []
 
-    def loaded(*given: Any) -> NoReturn:
-        order.append("job")
+    def loaded(*given: Any, imports: bool = True) -> NoReturn:
+        order.append("job with its module" if imports else "job")
         raise UserMistake("no job")
 
     monkeypatch.setattr(train.ForkServer, "start", lambda: order.append("copy"))
     monkeypatch.setattr(Session, "job", loaded)
     assert CliRunner().invoke(train.app, ["job.toml"]).exception is not None
-    assert order == ["copy", "job"]
+    assert order == ["job", "copy", "job with its module"]
 
 
 def test_a_process_with_more_threads_is_not_copied() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -65,8 +65,10 @@ def train(
         raise UserMistake("--fresh and --restore: expected one of them, got both")
     if fresh and add_classes:
         raise UserMistake("--fresh and --add-classes: expected one of them, got both")
-    fork_server = ForkServer.start()  # before anything has a thread
-    found = _job(session, job, workers)
+    flags = {} if workers is None else {"--workers": f"train.workers={workers}"}
+    loaded = _without_module(session, job, flags)  # what loading builds is shared by the copy
+    fork_server = ForkServer.start()  # before anything has a thread, which a module of PyTorch may bring
+    found = with_schema(session.connected(loaded or session.job(job, flags)))
     options = TrainOptions(
         max_rows=max_rows,
         until_end=until_end,
@@ -82,10 +84,12 @@ def train(
     raise typer.Exit(_train_with_progress(session, found, options, served))
 
 
-def _job(session: Session, job: JobFile, workers: int | None) -> Job:
-    """The job, which knows by what schema its records are read."""
-    flags = {} if workers is None else {"--workers": f"train.workers={workers}"}
-    return with_schema(session.connected_job(job, flags))
+def _without_module(session: Session, job: JobFile, flags: Mapping[str, str]) -> Job | None:
+    """The job; None where it has mistakes or names a module of PyTorch, which is not imported."""
+    try:
+        return session.job(job, flags, imports=False)
+    except UserMistake:
+        return None
 
 
 def _classes(job: Job, given: str) -> list[str]:

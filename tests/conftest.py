@@ -49,8 +49,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         return
     named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.maxfail or option.usepdb
     if not named and not option.collectonly and getattr(option, "numprocesses", 0) is None:
-        waits = "not kafka" not in option.markexpr  # else more than cores only import and collect more often
-        option.numprocesses = PROCESSES if waits else min(PROCESSES, os.cpu_count() or PROCESSES)
+        waits = "not kafka" not in option.markexpr  # else few do: one process more than cores is enough
+        option.numprocesses = PROCESSES if waits else min(PROCESSES, (os.cpu_count() or PROCESSES) + 1)
         option.dist, option.loadscopereorder = "loadfile", False
         if "full" in option.markexpr:
             option.dist, option.maxschedchunk = "load", 1
@@ -218,6 +218,12 @@ def kept_build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of Kafka's administration give up after one second, not eight."""
+    monkeypatch.setattr(Admin.__init__, "__defaults__", (None, 1.0))
+
+
+@pytest.fixture
 def fake_cupy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A fresh tests/fakes/fake_cupy.py in CuPy's place, and its cuBLAS."""
     found = importlib.util.spec_from_file_location("cupy", Path(__file__).parent / "fakes" / "fake_cupy.py")
@@ -343,4 +349,5 @@ def pytest_collection_finish() -> None:
     """Keeps the garbage collector from walking over the collected tests, which stay until the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # by Python's own 700 it takes one second of thirty
     gc.enable()

@@ -149,10 +149,11 @@ def test_vv_shows_the_traceback(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["topics create", "train"])
-def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, plain: Path, command: str) -> None:
+def test_no_broker_is_exit_code_3(run: Run, plain: Path, impatient: None, command: str) -> None:
+    """In the time of one call, which is tests/kafka/test_admin.py's."""
     started_s = time.monotonic()
     ended = run(*command.split(), plain)
-    assert time.monotonic() - started_s < 60  # 8 s, on a busy machine
+    assert time.monotonic() - started_s < 60  # a second or two, on a busy machine
     assert ended.code == 3
     assert "error: " in ended.err and "127.0.0.1:1" in ended.err and "Traceback" not in ended.err
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from long_tables import in_full_all
 
 from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.sample import Decision, Sample
@@ -181,11 +182,12 @@ CELLS = [
 ]  # fmt: skip
 
 
-def test_what_init_was_shown_decodes_under_the_job_it_wrote(run: Run, tmp_path: Path) -> None:
+@in_full_all()
+def test_what_init_was_shown_decodes_under_the_job_it_wrote(run: Run, tmp_path: Path, take: Any) -> None:
     """Columns of cells as they come, of one kind, of two or of many, with and without keys that are absent, beside an
     index without a name."""
     path, failed = tmp_path / "rows.jsonl", []
-    for seed in range(40):
+    for seed in take(range(40)):
         drawn = random.Random(seed)
         columns = {f"c{at}": drawn.choices(CELLS, k=drawn.choice([1, 2, 2, 9])) for at in range(4)}
         rows = [
@@ -273,14 +275,16 @@ def test_decimals_of_connect_are_read_by_their_scale(run: Run, tmp_path: Path, i
 ODD: dict[str, Any] = {"inf": math.inf, "-Infinity": "-Infinity", "1e400": "1e400", "list": [1.0], "object": {"v": 1}}
 
 
-@pytest.mark.parametrize("label", ["y", "fare"])
+@pytest.mark.parametrize(
+    ("label", "cells"), [("y", ODD), ("fare", {"inf": math.inf}), pytest.param("fare", ODD, marks=pytest.mark.full)]
+)
 def test_a_rare_cell_that_is_no_number_leaves_its_column_in(
-    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture, label: str
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture, label: str, cells: dict[str, Any]
 ) -> None:
     """One row of 1,000 is a dead letter, and a line says so; in one of 60 the column is left out, or refused."""
     drawn, job = random.Random(6), tmp_path / "job.toml"
     rows = [{"fare": round(drawn.gauss(40, 9), 2), "word": drawn.choice("abc"), "y": at % 2} for at in range(1000)]
-    for name, odd in ODD.items():
+    for name, odd in cells.items():
         bad = [*rows[:500], {**rows[500], "fare": odd}, *rows[501:]]
         paths = {"rows.jsonl": "".join(json.dumps(row).replace("Infinity", "1e999") + "\n" for row in bad)}
         if not isinstance(odd, list | dict):

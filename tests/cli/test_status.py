@@ -180,7 +180,7 @@ def found(document: Any) -> dict[str, Any]:
     return {finding["what"]: finding for finding in document["findings"]}
 
 
-def test_every_look_says_something(run: Run) -> None:
+def test_every_look_says_something(run: Run, impatient: None) -> None:
     findings = dict(look(None))
     assert list(findings) == list(LOOKS)
     for name, each in findings.items():
@@ -192,7 +192,7 @@ def test_every_look_says_something(run: Run) -> None:
     assert "hunter2" not in str(list(look(KafkaSettings(secret))))
 
 
-def test_a_kafka_that_is_away_is_wrong(run: Run) -> None:
+def test_a_kafka_that_is_away_is_wrong(run: Run, impatient: None) -> None:
     ended = run("doctor", "-b", "127.0.0.1:1", "--json")
     kafka = found(ended.document)["kafka"]
     assert ended.code == 1 and kafka["state"] == "wrong" and "127.0.0.1:1" in kafka["found"] and kafka["do"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn.metrics as sk
 from looped import over
 
 from streamtrain import _native
@@ -24,6 +23,13 @@ from streamtrain.compute.state import block_view
 from tests.compute import shapes
 from tests.oracles.ops import tally
 from tests.oracles.ops.score_binary import place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _scikit_learn() -> None:
+    """Two seconds to import, which each process that only collects is spared."""
+    global sk
+    import sklearn.metrics as sk
 
 
 def trained(rigged: Any, batches: int = 10, labels_below: int = 0) -> tuple[dict[str, Any], Any, Any, Any]:

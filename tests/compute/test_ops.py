@@ -60,6 +60,17 @@ def arguments(op: Op, types: str, n: int, example: Callable[..., dict[str, Any]]
     return values
 
 
+def copies(values: list[Any]) -> list[Any]:
+    """The same arguments in memory of their own."""
+    return [
+        copies(value) if isinstance(value, list)
+        else copy_of_step(value) if isinstance(value, _native.StepBlock)
+        else value.copy() if isinstance(value, np.ndarray)
+        else value
+        for value in values
+    ]  # fmt: skip
+
+
 def those_of(op: Op, values: list[Any], *roles: str) -> list[Any]:
     """Returns the values of these roles; of several arrays one by one."""
     mine = [value for arg, value in zip(op.args, values, strict=True) if arg.role in roles]
@@ -85,16 +96,17 @@ def assert_close(found: Any, expected: Any, tolerance: float) -> None:
 
 @over(("op", "types", "n"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}-{case[2]}")
 def test_every_instruction_set_agrees_with_the_reference(op: Op, types: str, n: int) -> None:
-    expected = arguments(op, types, n)
+    before = arguments(op, types, n)
+    expected = copies(before)
     with np.errstate(all="ignore"):
         oracles.of(op.name).reference(*expected)
     bits = set()
     for isa in _native.supported_isas():
-        found = arguments(op, types, n)
+        found = copies(before)
         _native.call_kernel(op.name, types, found, isa)
         for one, other in zip(outcomes(op, found), outcomes(op, expected), strict=True):
             assert_close(one, other, oracles.of(op.name).tolerance)
-        for one, other in zip(*(those_of(op, each, "given") for each in (found, arguments(op, types, n))), strict=True):
+        for one, other in zip(*(those_of(op, each, "given") for each in (found, before)), strict=True):
             if isinstance(one, np.ndarray):
                 np.testing.assert_array_equal(one, other)
         results = [v for v in outcomes(op, found) if v is not None]

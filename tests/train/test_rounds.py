@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn.metrics as sk
 from looped import over
 
 from streamtrain import _native
@@ -495,6 +494,8 @@ def test_a_closed_window_has_the_exact_figures_of_its_rows() -> None:
     which is given up for ever, or never, where all logits differ.
 
     Where nothing is learned and all numbers are 0, each round has one logit: that of the labels' shares before it."""
+    import sklearn.metrics as sk  # slow to import
+
     run, rng = ArenaRun(frequency=32, learning_rate=0.0), np.random.default_rng(3)
     windows, zeros_in = Windows(run.ring, run.layout, run.state()), np.zeros((ROWS, 4))
     start = view(run.arena.mean_address(run.ring.pin_newest()[0]), run.layout.state_bytes)

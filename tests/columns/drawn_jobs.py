@@ -28,7 +28,6 @@ from tests.columns.reference import Around
 Cells = st.SearchStrategy[Any]
 WHOLE = ("long", "int64")  # field types: of Avro, of Protobuf
 FLOAT, DOUBLE, TEXT, TRUTH = ("float", "float"), ("double", "double"), ("string", "string"), ("boolean", "bool")
-RAW = ("bytes", "bytes")
 
 
 class Sort(NamedTuple):

@@ -31,7 +31,6 @@ LABEL = {"role": "label"}
 AT = {"role": "event_time", "missing": 0}
 NUMBER = {"missing": -1}
 WORD = {"kind": "category", "buckets": 1 << 20, "missing": ""}
-HEIGHTS = [1.5, -2.25, None, 3.0, 0.0]
 
 
 @pytest.fixture(params=["pandas", "no pandas"], autouse=True)

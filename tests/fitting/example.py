@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ def with_train(**settings: Any) -> dict[str, Any]:
     return {**TABLES, "train": {**TABLES["train"], **settings}}
 
 
+ALONE = with_train(workers=1)  # for what the number of workers does not change: half the cost
+
+
 def columns(rows: int, seed: int = 3) -> dict[str, Any]:
     random = np.random.default_rng(seed)
     a, b = random.normal(2, 3, rows), random.normal(size=rows)
@@ -44,6 +48,12 @@ def columns(rows: int, seed: int = 3) -> dict[str, Any]:
         "w": 1.0 + np.arange(rows) % 3,
         "y": (a - 2 + 3 * b > 0).astype(np.int64),
     }
+
+
+@cache
+def whole_fit(rows: int, epochs: int = 1) -> streamtrain.Fitted:
+    """A fit of TABLES to `columns(rows)`, one for all tests of this process."""
+    return streamtrain.fit(TABLES, columns(rows), epochs=epochs)
 
 
 def dicts(rows: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from streamtrain.compute.backends import choose
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job.mistakes import JobMistakes
 from tests.fitting.example import (
+    ALONE,
     TABLES,
     Deaths,
     arena,
@@ -35,12 +36,11 @@ from tests.fitting.example import (
     kill_a_worker,
     killing_a_worker,
     same_bits,
+    whole_fit,
     with_train,
     workers,
 )
 from tests.fitting.test_losses import OF_HEADS, both
-
-ALONE = with_train(workers=1)
 
 
 def test_divergence_names_the_round_and_what_to_do() -> None:
@@ -146,7 +146,7 @@ def test_beats_go_on_while_an_iterator_holds_python() -> None:
             yield row
 
     fitted = streamtrain.fit(TABLES, rows(), on_event=died)
-    assert died == [] and same_bits(fitted, streamtrain.fit(TABLES, given))
+    assert died == [] and same_bits(fitted, whole_fit(500))
 
 
 def test_an_iterator_is_left_alone_once_it_is_over() -> None:
@@ -308,14 +308,14 @@ LAYERS = [{"dense": 16, "activation": "relu"}, {"dropout": 0.2}]
 DROPOUT = {**TABLES, "model": {**TABLES["model"], "layers": LAYERS}}
 # how it is trained, on which rows, the number of the row before which a worker dies, which worker
 BY_A_ROW: dict[str, tuple[Any, Any, int, int]] = {
-    "fit": (partial(fit, TABLES), columns(30_000), 20_000, 0),
+    "fit": (partial(fit, TABLES), columns(6_000), 4_000, 0),
     "dropout, whose numbers go by seed, round and place in it": (partial(fit, DROPOUT), columns(6_000), 4_500, 0),
-    "ParallelWrapper": (ParallelWrapper(TABLES, averaging_frequency=2).fit, columns(20_000), 15_000, 2),
+    "ParallelWrapper": (ParallelWrapper(TABLES, averaging_frequency=2).fit, columns(6_000), 4_500, 2),
 }
 # the job, its rows, further arguments, at which event of training a worker dies, which worker
 BY_A_CALLBACK: dict[str, tuple[Any, Any, Any, Any, int]] = {
-    "epochs": (TABLES, columns(4_000), {"epochs": 5, "every_epochs": 2}, lambda moment: moment.epoch == 2, 1),
-    "heads": (OF_HEADS, both(8_000), {"every_rounds": 20}, lambda moment: moment.round == 59, 0),
+    "epochs": (TABLES, columns(1_500), {"epochs": 3, "every_epochs": 2}, lambda moment: moment.epoch == 2, 1),
+    "heads": (OF_HEADS, both(3_000), {"every_rounds": 10}, lambda moment: moment.round == 29, 0),
 }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
 from streamtrain.fitting.callbacks import Moment
 from tests.e2e.harness import LiveJob, rows
 from tests.e2e.threaded import rows_after
-from tests.fitting.example import TABLES, columns, dicts, same_bits, with_train, workers
+from tests.fitting.example import ALONE, TABLES, columns, dicts, same_bits, whole_fit, with_train, workers
 
 SCHEMA = Schema.from_columns(TABLES["columns"], TABLES["model"]["loss"])
 
@@ -51,23 +51,23 @@ def test_it_learns_from_arrays() -> None:
 
 
 def test_arrays_rows_and_an_iterator_give_the_same_bits() -> None:
-    given = columns(1500)
-    arrays = streamtrain.fit(TABLES, given)
-    assert same_bits(arrays, streamtrain.fit(TABLES, dicts(given)))
-    assert same_bits(arrays, streamtrain.fit(TABLES, iter(dicts(given))))
-    assert not same_bits(arrays, streamtrain.fit(TABLES, columns(1500, seed=4)))
+    given = dicts(columns(1500))
+    arrays = whole_fit(1500)
+    assert same_bits(arrays, streamtrain.fit(TABLES, given))
+    assert same_bits(arrays, streamtrain.fit(TABLES, iter(given)))
+    assert not same_bits(arrays, whole_fit(500))
 
 
 def test_an_iterator_may_give_many_rows_at_a_time() -> None:
     pandas = pytest.importorskip("pandas")
     given = columns(70_000)
-    arrays = streamtrain.fit(TABLES, given)
+    arrays = streamtrain.fit(ALONE, given)
     places = ((0, 100), (100, 66_100), (66_100, 70_000))
     parts = [{name: cells[first:end] for name, cells in given.items()} for first, end in places]
-    assert same_bits(arrays, streamtrain.fit(TABLES, iter(parts)))
-    assert same_bits(arrays, streamtrain.fit(TABLES, map(pandas.DataFrame, parts)))
+    assert same_bits(arrays, streamtrain.fit(ALONE, iter(parts)))
+    assert same_bits(arrays, streamtrain.fit(ALONE, map(pandas.DataFrame, parts)))
     wrong = {**columns(5), "b": ["x", 1, object(), 2, 3]}
-    left_out = streamtrain.fit(TABLES, iter([columns(100), wrong])).rejected
+    left_out = streamtrain.fit(ALONE, iter([columns(100), wrong])).rejected
     assert [row.place for row in left_out] == ["row 100", "row 102"] and left_out.rows == 2
     with pytest.raises(UserMistake, match=r"row 1 at \$\.b: expected number"):
         streamtrain.fit(TABLES, [{"a": 1, "b": 2, "y": 1}, {"a": 1, "b": object(), "y": 1}])
@@ -91,8 +91,7 @@ def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Pa
 def test_columns_from_a_message_are_fields() -> None:
     """A program's rows have no message metadata."""
     table = {**TABLES["columns"], "w": {**TABLES["columns"]["w"], "from": "partition"}}
-    given = columns(2_000)
-    assert same_bits(streamtrain.fit({**TABLES, "columns": table}, given), streamtrain.fit(TABLES, given))
+    assert same_bits(streamtrain.fit({**TABLES, "columns": table}, columns(500)), whole_fit(500))
 
 
 @pytest.mark.parametrize("format", plain_formats(SCHEMA))
@@ -100,7 +99,7 @@ def test_rows_that_cannot_be_used_are_logged_by_their_numbers(caplog: pytest.Log
     given = dicts(columns(1600))
     for number in (3, 1024, 1599):
         given[number]["y"] = 5
-    manifest = streamtrain.fit({**TABLES, "records": {"format": format}}, given).manifest
+    manifest = streamtrain.fit({**ALONE, "records": {"format": format}}, given).manifest
     assert manifest.rows_seen == 1597 and manifest.counts.dead == 3 and "rows were left out" in caplog.text
     for number in (3, 1024, 1599):
         assert f"row {number} at $.y: expected 0, 1, true or false, got 5" in caplog.text
@@ -156,9 +155,8 @@ def test_a_file_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> No
 def test_every_form_gives_the_bits_of_the_rows(tmp_path: Path) -> None:
     import pyarrow.parquet  # slow to import
 
-    given = columns(5000)
-    expected = streamtrain.fit(TABLES, given, epochs=2)
-    assert expected.manifest.rows_seen == 10_000 and not same_bits(expected, streamtrain.fit(TABLES, given))
+    given, expected = columns(1500), whole_fit(1500, epochs=2)
+    assert expected.manifest.rows_seen == 3000 and not same_bits(expected, whole_fit(1500))
     table = pyarrow.table(given)
     pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
     with pyarrow.ipc.new_file(tmp_path / "rows.arrow", table.schema) as file:
@@ -187,7 +185,7 @@ def test_dead_rows_have_their_number_in_every_pass(caplog: pytest.LogCaptureFixt
     given = columns(3000)
     given["y"] = given["y"].astype(float)
     given["y"][2500] = float("nan")
-    fitted = streamtrain.fit(TABLES, given, epochs=4)
+    fitted = streamtrain.fit(ALONE, given, epochs=4)
     assert caplog.text.count("row 2500 at $.y") == 4 and fitted.manifest.counts.dead == 4
 
 
@@ -228,7 +226,7 @@ def test_an_object_hears_what_it_has_names_for() -> None:
         on_epoch=lambda moment: heard.append((moment.epoch, moment.ends_epoch, moment.rows)),
         on_end=heard.append,
     )
-    fitted = streamtrain.fit(TABLES, columns(1000), epochs=3, callbacks=[callback])
+    fitted = streamtrain.fit(ALONE, columns(1000), epochs=3, callbacks=[callback])
     assert heard == ["fit", (1, True, 1000), (2, True, 2000), (3, True, 3000), fitted] and heard[-1] is fitted
 
 
@@ -251,7 +249,7 @@ def test_a_callback_that_raises_ends_it_and_one_that_is_none_too() -> None:
 
     for more in ({}, {"every_rounds": 3}, {"every_epochs": 1}):
         with pytest.raises(ArithmeticError, match="no such figure"):
-            streamtrain.fit(TABLES, columns(5000), callbacks=[broken], **more)  # type: ignore[arg-type]
+            streamtrain.fit(ALONE, columns(2000), callbacks=[broken], **more)  # type: ignore[arg-type]
         assert workers() == []
     with pytest.raises(UserMistake, match=r"callbacks: expected functions of a moment, or objects with on_begin.* int"):
         streamtrain.fit(TABLES, columns(10), callbacks=[3])
@@ -380,13 +378,13 @@ def log_loss(model: Fitted) -> float:
     return float(-(w * np.log(np.where(y, p, 1 - p))).sum() / w.sum())
 
 
-def trained(rows: Any, job: Any = TABLES, /, **settings: Any) -> Any:
+def trained(rows: Any, job: Any = ALONE, /, **settings: Any) -> Any:
     return EarlyStoppingTrainer(EarlyStopping(**settings), job, rows).fit()
 
 
 def test_it_ends_when_the_validation_score_stops_improving_and_saves_the_best(tmp_path: Path) -> None:
     """On few rows, of which it learns too much."""
-    fast = {**TABLES, "optimizer": {"name": "adam", "learning_rate": 0.05}}
+    fast = {**ALONE, "optimizer": {"name": "adam", "learning_rate": 0.05}}
     found = trained(columns(200), fast, no_improvement=4, held_out=VALIDATION, epochs=300, save_to=tmp_path / "best")
     assert found.reason == "no_improvement" and found.details.startswith("4 evaluations were not better than")
     scores = [each.score for each in found.evaluations]
@@ -434,9 +432,8 @@ def test_the_score_of_a_validation_set_in_every_form(tmp_path: Path, score: str,
 
 
 def test_the_progressive_score_is_that_of_the_rows_since_the_evaluation_before() -> None:
-    given = columns(3000)
-    found = trained(given, epochs=4, every_epochs=2)
-    half = streamtrain.fit(TABLES, given, epochs=2).manifest.metrics["total"]["log_loss"]
+    found = trained(columns(1500), TABLES, epochs=4, every_epochs=2)
+    half = whole_fit(1500, epochs=2).manifest.metrics["total"]["log_loss"]
     whole = found.model.manifest.metrics["total"]["log_loss"]
     first, second = (each.score for each in found.evaluations)
     assert abs(first - half) < 1e-12 and abs(second - (2 * whole - half)) < 1e-12
@@ -477,7 +474,7 @@ def test_rows_that_come_once_end_it() -> None:
 
 
 def test_a_save_that_is_killed_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = (streamtrain.fit(TABLES, columns(200, seed)) for seed in (1, 2))
+    before, after = whole_fit(1500), whole_fit(500)
     before.save(tmp_path)
 
     def replace(*names: Any) -> None:
@@ -512,7 +509,7 @@ def test_it_goes_on_where_another_ended(tmp_path: Path, settings: dict[str, Any]
     whole, first = fit(tables, given, epochs=2), fit(tables, given)
     first.save(tmp_path)
     seen: list[int] = []
-    for start in (first, str(tmp_path)):
+    for start in (first, str(tmp_path)) if not settings else (str(tmp_path),):
         second = fit(tables, given, start=start, callbacks=[lambda moment: seen.append(moment.round)], every_rounds=4)
         assert same_bits(second, whole) and second.trainer == whole.trainer
         theirs, ours = whole.manifest, second.manifest
@@ -521,18 +518,21 @@ def test_it_goes_on_where_another_ended(tmp_path: Path, settings: dict[str, Any]
         assert (of.version, of.digest.hex(), of.lineage) == (first.version, first.digest, first.manifest.lineage)
         assert (ours.counts.trained, second.history[0].rows > 1500, ours.lineage != of.lineage) == (1500, True, True)
     assert all((round + 1) % 4 == 0 or round == ours.round for round in seen) and min(seen) > first.manifest.round
-    third = fit(tables, given, start=second)
-    assert len(third.manifest.imported) == 2 and third.manifest.rows_seen == 4500
+
+
+def test_it_goes_on_twice() -> None:
+    second = fit(ALONE, columns(200), start=fit(ALONE, columns(100)))
+    third = fit(ALONE, columns(300), start=second)
+    assert len(third.manifest.imported) == 2 and third.manifest.rows_seen == 600
 
 
 def test_what_it_cannot_go_on_from(tmp_path: Path) -> None:
     """A followed snapshot has no state of the optimizer: that begins anew."""
-    given = columns(500)
-    first = fit(TABLES, given)
+    given, first = columns(500), whole_fit(500)
     followed = Snapshot(**{each.name: getattr(first, each.name) for each in fields(Snapshot)})
     second = fit(TABLES, given, start=followed)
     assert second.manifest.rows_seen == 1000 and second.manifest.imported[0].digest.hex() == first.digest
-    assert not same_bits(second, fit(TABLES, given)) and not same_bits(second, fit(TABLES, given, start=first))
+    assert not same_bits(second, first) and not same_bits(second, fit(TABLES, given, start=first))
     skips = {**TABLES, "columns": {**TABLES["columns"], "y": {"role": "label", "missing": "skip"}}}
     with pytest.raises(CheckFailed, match="rows: expected some to train on"):
         fit(skips, {**given, "y": np.full(500, np.nan)}, start=fit(skips, given))
@@ -558,7 +558,7 @@ sys.stdout.buffer.write(pickle.dumps((fitted, fitted.predict(rows))))
 def test_it_is_pickled_and_copied(tmp_path: Path) -> None:
     """Compares what comes out of another process to the bit: model, trainer state, history, rejected rows."""
     rows = [*dicts(columns(1500)), {**dicts(columns(1))[0], "a": math.inf}]
-    fitted = streamtrain.fit(TABLES, rows, max_rejected=0.5)
+    fitted = streamtrain.fit(ALONE, rows, max_rejected=0.5)
     given = pickle.dumps((fitted, columns(300, seed=5)))
     command = [sys.executable, "-c", UNPICKLE]
     done = subprocess.run(command, input=given, capture_output=True, check=True, cwd=tmp_path, timeout=300)
@@ -617,4 +617,4 @@ def test_a_pytorch_module_is_scored_as_it_predicts(own_workers: None) -> None:
 
 def test_early_stopping_of_a_job_file_ends_no_fit() -> None:
     job = with_train(early_stopping={"rows": 1})
-    assert same_bits(streamtrain.fit(job, columns(500)), streamtrain.fit(TABLES, columns(500)))
+    assert same_bits(streamtrain.fit(job, columns(500)), whole_fit(500))

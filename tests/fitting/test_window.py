@@ -72,7 +72,7 @@ def least(job: streamtrain.Job, rows: Any, fitted: Any, l2: float) -> float:
 
 @pytest.mark.parametrize("optimizer", MINIMIZERS)
 def test_maximum_entropy_reaches_scikit_learns_objective(optimizer: str) -> None:
-    job, rows = build_job(6000)
+    job, rows = build_job(2000)
     fitted = fit_window(job, rows, optimizer=optimizer)
     assert fitted.value == pytest.approx(least(streamtrain.Job.from_tables(job), rows, fitted, 1e-3), rel=BAR)
     assert fitted.converged and fitted.reason in ("gradient_tolerance", "value_tolerance")
@@ -154,7 +154,7 @@ def test_why_it_ends(name: str) -> None:
 
 
 def test_the_same_bits_in_every_run_and_on_every_instruction_set() -> None:
-    job, rows = build_job(3000)
+    job, rows = build_job(1000)
     job = {**job, "model": {**job["model"], "layers": [{"dense": 8, "activation": "tanh"}]}}
     before, found = _native.select_isa("auto"), []
     try:

@@ -31,9 +31,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
     def turned(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link[1]))
-        if target in ELSEWHERE:
-            return ELSEWHERE[target]
-        return target.removeprefix("docs/") if target.startswith("docs/") else link[1]
+        if target not in ELSEWHERE and not target.startswith("docs/"):
+            return link[1]
+        found = ELSEWHERE.get(target, target.removeprefix("docs/"))
+        return posixpath.relpath(found, posixpath.dirname(page.file.src_uri) or ".")
 
     return LINK.sub(turned, _lists_apart(markdown))
 

@@ -110,7 +110,7 @@ class Shell:
                 os.kill(int(path.read_text()), signal.SIGKILL)
 
 
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 OPTIONAL = ("torch",)  # pages of packages that the tests do not ask for
 
 
@@ -126,7 +126,7 @@ def test_every_block_of_a_page_runs(page: Path, kafka: Any, tmp_path: Path) -> N
     shell = Shell(tmp_path, int(port))
     try:
         for kind, text in blocks(page):
-            assert kind in ("sh", "python", "toml", "yaml"), kind
+            assert kind in ("sh", "python", "toml", "yaml", "text"), kind
             if kind in ("sh", "python"):
                 shell.run(kind, _renamed(text, name))
     finally:
@@ -169,7 +169,7 @@ def test_commands_files_and_links_of_a_page_exist(page: Path) -> None:
 
 def test_readme_names_every_page_and_many_commands() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    assert [page.name for page in PAGES if f"docs/{page.name}" not in text] == []
+    assert [page for page in PAGES if f"]({page.relative_to(ROOT)})" not in text] == []
     assert len(list(commands(ROOT / "README.md"))) > 20
 
 
@@ -290,7 +290,7 @@ FRONT = {
     "README.md": "index", "examples/README.md": "examples", "CHANGELOG.md": "changes",
     "CONTRIBUTING.md": "contributing",
 }  # fmt: skip
-ON_SITE = {**FRONT, **{f"docs/{path.name}": path.stem for path in sorted((ROOT / "docs").glob("*.md"))}}
+ON_SITE = {**FRONT, **{str(page.relative_to(ROOT)): str(page.relative_to(ROOT / "docs"))[:-3] for page in PAGES}}
 STRUCTURE = ("h1", "h2", "h3", "ul", "ol", "li", "table", "tr", "td", "pre", "a", "strong", "em")
 VIEWER = MarkdownIt("commonmark").enable("table")
 
@@ -347,7 +347,8 @@ def test_links_between_pages_hold_on_the_site(site: Path, path: str) -> None:
     assert len(links) == len([link for link in written_links(path) if "://" not in link])
     for link in links:
         file, _, part = link.partition("#")
-        target = site / (file or f"{ON_SITE[path]}.html")
+        here = site / f"{ON_SITE[path]}.html"
+        target = (here.parent / file).resolve() if file else here
         assert target.exists(), link
         assert not part or f'id="{part}"' in target.read_text("utf-8"), link
 

@@ -65,7 +65,7 @@ def gelu(inputs: int, outputs: int) -> float:
     return he(inputs, outputs)
 
 
-@REGISTRY.entry("x / 6 + 1 / 2 held between 0 and 1")
+@REGISTRY.entry("x / 6 + 1 / 2 cut to between 0 and 1")
 def hard_sigmoid(inputs: int, outputs: int) -> float:
     """The sigmoid in three straight pieces (Howard et al., 2019)."""
     return glorot(inputs, outputs)
@@ -77,7 +77,7 @@ def hard_swish(inputs: int, outputs: int) -> float:
     return he(inputs, outputs)
 
 
-@REGISTRY.entry("x held between -1 and 1")
+@REGISTRY.entry("x cut to between -1 and 1")
 def hard_tanh(inputs: int, outputs: int) -> float:
     """The hyperbolic tangent in three straight pieces (Collobert, 2004)."""
     return glorot(inputs, outputs)
@@ -101,7 +101,7 @@ def relu(inputs: int, outputs: int) -> float:
     return he(inputs, outputs)
 
 
-@REGISTRY.entry("x held between 0 and 6")
+@REGISTRY.entry("x cut to between 0 and 6")
 def relu6(inputs: int, outputs: int) -> float:
     """A rectifier with a lid (Krizhevsky, 2010)."""
     return he(inputs, outputs)

@@ -9,7 +9,7 @@ from streamtrain.compute.spec import Ref
 
 NONE = "none"
 ACTIVATION: Option = Word(
-    of=lambda: [NONE, *activations.names()], default=NONE, help="what is done to each output"
+    of=lambda: [NONE, *activations.names()], default=NONE, help="activation of each output"
 )
 
 

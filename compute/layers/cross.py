@@ -12,7 +12,7 @@ from streamtrain.compute.vertices import add, multiply
 
 HELP = "a cross network: x' = x0 (x w + b) + x, so many times, with as many columns as the input x0"
 OPTIONS: dict[str, Option] = {
-    "depth": Whole(least=1, most=64, help="how many times"),
+    "depth": Whole(least=1, most=64, help="number of cross layers"),
     "init": initializers.option("glorot_uniform"),
 }
 EXAMPLES = ({"depth": 2},)

@@ -21,7 +21,7 @@ from streamtrain.compute.start import ZERO, Start
 
 HELP = "fully connected: y = activation(x w + b)"
 OPTIONS: dict[str, Option] = {
-    "size": Whole(least=1, most=_native.MAX_COLUMNS, help="outputs"),
+    "size": Whole(least=1, most=_native.MAX_COLUMNS, help="number of outputs"),
     "activation": ACTIVATION,
     "init": initializers.option("as is usual for the activation, 0 where sums of them are the outputs"),
 }

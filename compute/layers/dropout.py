@@ -8,7 +8,7 @@ from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Before, Ref
 
 HELP = "in training a share of the elements becomes 0 and the others grow by as much; nothing in a prediction"
-OPTIONS: dict[str, Option] = {"rate": Number(least=0, below=1, help="the share")}
+OPTIONS: dict[str, Option] = {"rate": Number(least=0, below=1, help="share of the elements to drop")}
 EXAMPLES = ({"rate": 0.3},)
 shape = alike
 

@@ -10,7 +10,7 @@ from streamtrain.compute.stateful.transform import Batch, Reads, Settings, State
 
 HELP = "how many rows with this value were seen before: log(1 + n), its share of all rows, or n"
 OPTIONS = {
-    "count": ColumnName(help="of which column"),
+    "count": ColumnName(help="the column to read"),
     "half_life": Duration(default=0.0, help="of event time after which a row counts half; default: all count the same"),
     "as": Word(of=FORMS, default=FORMS[0], help="log: log(1 + n); share: n by all rows; number: n"),
 }

@@ -10,7 +10,7 @@ from streamtrain.compute.stateful.transform import Batch, Reads, Settings, State
 
 HELP = "(x - mean) / deviation, cut at -clip and clip, of rows that count half as much for each half-life"
 OPTIONS = {
-    "decayed_scale": ColumnName(help="of which column"),
+    "decayed_scale": ColumnName(help="the column to read"),
     "half_life": Duration(help="of event time after which a row counts half"),
     "clip": Number(above=0, most=1e6, default=8.0, help="deviations at which it is cut"),
 }

@@ -8,7 +8,7 @@ from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "(x - least) / (greatest - least) of the rows seen, from 0 to 1"
-OPTIONS = {"min_max": ColumnName(help="of which column")}
+OPTIONS = {"min_max": ColumnName(help="the column to read")}
 EXAMPLES = (
     {"columns": {"x": {}}, "table": {"min_max": "x"}},
     {"columns": {"x": {"role": "input"}}, "table": {"min_max": "x", "missing": 0.5}},

@@ -10,8 +10,8 @@ from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "which of some bins a number lies in that hold about as many rows each, as a category; bounds to 3 %"
 OPTIONS = {
-    "quantile_bins": ColumnName(help="of which column"),
-    "bins": Whole(least=2, most=1_000, default=32, help="how many"),
+    "quantile_bins": ColumnName(help="the column to read"),
+    "bins": Whole(least=2, most=1_000, default=32, help="number of bins"),
 }
 EXAMPLES = (
     {"columns": {"x": {}}, "table": {"quantile_bins": "x", "bins": 4, "embed": 3}},

@@ -9,7 +9,7 @@ from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "the value where so many rows with it were seen before, else one index for all others"
 OPTIONS = {
-    "rare_to_other": ColumnName(help="of which column"),
+    "rare_to_other": ColumnName(help="the column to read"),
     "least": Whole(least=1, most=10**15, default=20, help="rows from which a value is one of its own"),
 }
 EXAMPLES = (

@@ -10,8 +10,8 @@ from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "(x - median) / (third quartile - first), cut at -clip and clip; quartiles to 3 %"
 OPTIONS = {
-    "robust_scale": ColumnName(help="of which column"),
-    "clip": Number(above=0, most=1e6, default=8.0, help="where it is cut"),
+    "robust_scale": ColumnName(help="the column to read"),
+    "clip": Number(above=0, most=1e6, default=8.0, help="the result is cut at -clip and clip"),
 }
 EXAMPLES = (
     {"columns": {"x": {}}, "table": {"robust_scale": "x"}},

@@ -11,7 +11,7 @@ from streamtrain.compute.stateful.transform import Batch, Stateful, StatefulSpec
 
 HELP = "how far the label's mean over rows with this value lies from that of all rows, in the label's deviations"
 OPTIONS = {
-    "target_mean": ColumnName(help="of which column"),
+    "target_mean": ColumnName(help="the column to read"),
     "prior": Number(least=0, most=1e15, default=20.0, help="rows with all rows' mean that each value begins with"),
 }
 EXAMPLES = (

@@ -11,8 +11,8 @@ from streamtrain.compute.stateful.transform import Batch, Reads, Settings, State
 HELP = "the sum of a number over the rows with this value before: log(1 + |s|) with its sign, or s; may decay"
 TOTAL_FORMS = (FORMS[0], FORMS[2])
 OPTIONS = {
-    "total": ColumnName(help="of which number"),
-    "by": ColumnName(help="of which category's values"),
+    "total": ColumnName(help="the column of numbers to add up"),
+    "by": ColumnName(help="the category whose values each have a sum"),
     "half_life": Duration(default=0.0, help="of event time after which a row counts half; default: all count the same"),
     "as": Word(of=TOTAL_FORMS, default=TOTAL_FORMS[0], help="log: log(1 + |s|) with its sign; number: s"),
 }

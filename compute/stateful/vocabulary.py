@@ -13,7 +13,7 @@ from streamtrain.compute.stateful.transform import Batch, Reads, Settings, State
 
 HELP = "the value as a category without collisions, of those seen often enough; one index for all others"
 OPTIONS = {
-    "vocabulary": ColumnName(help="of which column"),
+    "vocabulary": ColumnName(help="the column to read"),
     "capacity": Whole(least=1, most=1 << 24, help="values with an id; as many more are counted for one; 64 bytes each"),
     "admit": Whole(least=1, most=10**15, default=1, help="rows from which a value may have one"),
     "evict": Duration(default=0.0, help="of event time without a row after which a value is forgotten; default: none"),

@@ -13,7 +13,7 @@ from streamtrain.compute.vertices import Examples
 
 HELP = "an activation of each element"
 LEAST, MOST = 1, 1
-OPTIONS: dict[str, Option] = {"function": Word(of=activations.names, help="which, as a layer takes it")}
+OPTIONS: dict[str, Option] = {"function": Word(of=activations.names, help="name of the activation")}
 EXAMPLES: Examples = (([3], {"function": "gelu"}),)
 shape = alike
 

@@ -12,7 +12,7 @@ from streamtrain.compute.vertices import Examples
 
 HELP = "a value with a number on top"
 LEAST, MOST = 1, 1
-OPTIONS: dict[str, Option] = {"by": Number(least=-1e30, most=1e30, help="the number")}
+OPTIONS: dict[str, Option] = {"by": Number(least=-1e30, most=1e30, help="the number to add")}
 EXAMPLES: Examples = (([3], {"by": 0.5}),)
 shape = alike
 

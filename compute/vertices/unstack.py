@@ -12,7 +12,7 @@ from streamtrain.compute.vertices import Examples, stack
 
 HELP = "of what was stacked the value at `index`"
 LEAST, MOST = 1, 1
-OPTIONS: dict[str, Option] = {"index": Whole(most=stack.MOST - 1, default=0, help="which, counted from 0")}
+OPTIONS: dict[str, Option] = {"index": Whole(most=stack.MOST - 1, default=0, help="number of the value, from 0")}
 EXAMPLES: Examples = (([3], {}),)   # a stack of one
 
 

@@ -31,10 +31,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
     def turned(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link[1]))
-        if target not in ELSEWHERE and not target.startswith("docs/"):
-            return link[1]
-        found = ELSEWHERE.get(target, target.removeprefix("docs/"))
-        return posixpath.relpath(found, posixpath.dirname(page.file.src_uri) or ".")
+        place = ELSEWHERE.get(target, target.removeprefix("docs/") if target.startswith("docs/") else "")
+        return posixpath.relpath(place, posixpath.dirname(page.file.src_uri)) if place else link[1]
 
     return LINK.sub(turned, _lists_apart(markdown))
 

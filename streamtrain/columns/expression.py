@@ -19,7 +19,7 @@ MOST_LETTERS, MOST_OPERATIONS, MOST_DEPTH = 4_000, 256, 100
 MISSING = "missing"
 NUMBER, TEXT = "number", "text"  # what a column holds that may stand in one
 _ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
-_FUNCTIONS = {  # by name: the operation, and how many arguments
+FUNCTIONS = {  # by name: the operation, and how many arguments
     "abs": ("absolute", 1), "min": ("least", 2), "max": ("most", 2), "sqrt": ("root", 1), "floor": ("floor", 1),
     "log": ("log", 1), "exp": ("exp", 1), "otherwise": ("otherwise", 2),
 }  # fmt: skip
@@ -183,11 +183,11 @@ class _Compiler:
         return self.add("number", number)
 
     def call(self, name: str, node: ast.Call) -> _Value:
-        if name not in _FUNCTIONS:
-            near = nearest(name, _FUNCTIONS)
+        if name not in FUNCTIONS:
+            near = nearest(name, FUNCTIONS)
             hint = f"; did you mean {near!r}?" if near else ""
-            raise ExpressionError(f"expected a function among {', '.join(_FUNCTIONS)}, got {name!r}{hint}")
-        code, count = _FUNCTIONS[name]
+            raise ExpressionError(f"expected a function among {', '.join(FUNCTIONS)}, got {name!r}{hint}")
+        code, count = FUNCTIONS[name]
         if len(node.args) != count or node.keywords:
             raise ExpressionError(f"expected {count} arguments of {name}, got {_format_node(node)}")
         given = [self.value(each).operation for each in node.args]
@@ -265,7 +265,7 @@ _MEANING: dict[str, Callable[[float, float], float | bool]] = {
     "log": lambda a, b: math.log(a) if a > 0 else math.nan,
     "exp": lambda a, b: math.exp(a) if a < 709.7 else math.nan,
 }  # fmt: skip
-_ONE_SIDED = {"negate", "opposite", *(code for code, count in _FUNCTIONS.values() if count == 1)}
+_ONE_SIDED = {"negate", "opposite", *(code for code, count in FUNCTIONS.values() if count == 1)}
 
 
 def meaning(program: Program, cells: Sequence[float | str | None], given: Sequence[bool]) -> float | None:

@@ -25,17 +25,14 @@ import pytest
 import typer.main
 import yaml
 from markdown_it import MarkdownIt
-from prometheus_client import generate_latest
 
 from streamtrain.cli.app import app
-from streamtrain.compute import activations, layers, losses, optimizers, schedules, vertices
+from streamtrain.compute import losses, optimizers
 from streamtrain.compute.metrics import CONSTANT
 from streamtrain.compute.model import Model
 from streamtrain.compute.options import Option
 from streamtrain.fitting.minimizers import MINIMIZERS
 from streamtrain.job import Job, settings_table
-from streamtrain.telemetry.predictor import PredictorMeters
-from streamtrain.telemetry.trainer import TrainerMeters
 from tests.ui.conftest import browser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +107,8 @@ class Shell:
                 os.kill(int(path.read_text()), signal.SIGKILL)
 
 
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+ALL_PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [page for page in ALL_PAGES if page.parent.name != "reference"]  # those are generated
 OPTIONAL = ("torch",)  # pages of packages that the tests do not ask for
 
 
@@ -153,7 +151,11 @@ def options_of(name: str) -> set[str]:
     return {option for entry in below.values() for parameter in entry.params for option in parameter.opts}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ALL_PAGES],
+    ids=lambda page: str(page.relative_to(ROOT).with_suffix("")),
+)
 def test_commands_files_and_links_of_a_page_exist(page: Path) -> None:
     root = typer.main.get_command(app)
     for command in commands(page):
@@ -169,7 +171,8 @@ def test_commands_files_and_links_of_a_page_exist(page: Path) -> None:
 
 def test_readme_names_every_page_and_many_commands() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    assert [page for page in PAGES if f"]({page.relative_to(ROOT)})" not in text] == []
+    names = [str(page.relative_to(ROOT)) for page in ALL_PAGES]
+    assert [name for name in names if f"({name})" not in text] == []
     assert len(list(commands(ROOT / "README.md"))) > 20
 
 
@@ -219,41 +222,8 @@ def check(found: Mapping[str, Settings], known: Mapping[str, Mapping[str, Option
         assert defaults == {setting: known[name][setting].default for setting in defaults}, name
 
 
-def without_own(name: str) -> Mapping[str, Option]:
-    """The settings of a layer but for the one that names it."""
-    return {key: option for key, option in layers.options(name).items() if key != name}
-
-
-@pytest.mark.parametrize(
-    ("page", "first", "registry", "options"),
-    [
-        (MODEL, "layer", layers, without_own),
-        (MODEL, "vertex", vertices, vertices.options),
-        (MODEL, "loss", losses, losses.options),
-        (MODEL, "optimizer", optimizers, optimizers.own_options),
-        (MODEL, "schedule", schedules, schedules.own_options),
-    ],
-)
-def test_a_table_has_the_entries_of_a_registry(page: Path, first: str, registry: Any, options: Any) -> None:
-    check(read_settings(page, first), {name: options(name) for name in registry.names()})
-
-
 def test_the_table_of_window_optimizers() -> None:
     check(read_settings(FIT, "`optimizer=`"), {name: each.own for name, each in MINIMIZERS.items()})
-
-
-def test_what_optimizers_share() -> None:
-    shared = [name for row in table(MODEL, "setting") for name in re.findall(r"`(\w+)`", row["setting"])]
-    assert sorted(shared) == sorted(optimizers.COMMON)
-    for row in table(MODEL, "optimizer"):
-        names = [span for span, _ in SPAN.findall(row["optimizer"])]
-        assert {optimizers.get(name).RATE for name in names} == {float(row["usual rate"])}, names
-
-
-def test_activations() -> None:
-    _, _, rest = MODEL.read_text("utf-8").partition("\nWhat a layer takes as `activation`, ")
-    sentence = rest.partition(" is any of ")[2].partition(";")[0]
-    assert sorted(re.findall(r"`(\w+)`", sentence)) == sorted(activations.names())
 
 
 def test_figures() -> None:
@@ -290,7 +260,8 @@ FRONT = {
     "README.md": "index", "examples/README.md": "examples", "CHANGELOG.md": "changes",
     "CONTRIBUTING.md": "contributing",
 }  # fmt: skip
-ON_SITE = {**FRONT, **{str(page.relative_to(ROOT)): str(page.relative_to(ROOT / "docs"))[:-3] for page in PAGES}}
+IN_DOCS = [page.relative_to(ROOT / "docs") for page in ALL_PAGES]
+ON_SITE = {**FRONT, **{f"docs/{page}": str(page.with_suffix("")) for page in IN_DOCS}}
 STRUCTURE = ("h1", "h2", "h3", "ul", "ol", "li", "table", "tr", "td", "pre", "a", "strong", "em")
 VIEWER = MarkdownIt("commonmark").enable("table")
 
@@ -404,7 +375,7 @@ def test_it_fits_a_small_screen_and_follows_the_systems_colours(address: str, br
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        for page in ("index", "operate", "model"):
+        for page in ("index", "operate", "model", "reference/settings", "reference/python"):
             browser.get(f"{address}/{page}.html")
             assert browser.execute_script("return document.scrollingElement.scrollWidth") <= width
             elsewhere = (
@@ -416,7 +387,8 @@ def test_it_fits_a_small_screen_and_follows_the_systems_colours(address: str, br
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-README, SETTINGS, COMMANDS = ROOT / "README.md", ROOT / "docs" / "settings.md", ROOT / "docs" / "commands.md"
+README, SETTINGS = ROOT / "README.md", ROOT / "docs" / "settings.md"
+METRICS = ROOT / "docs" / "reference" / "metrics.md"
 BLOCKS = blocks(README)
 
 
@@ -453,17 +425,13 @@ def test_a_job_file_is_one() -> None:
         assert {*columns} <= {name for name, _ in Job.parse(text).schema.columns}, page
 
 
-def test_every_setting_and_metric_named_exists() -> None:
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.stem)
+def test_every_setting_and_metric_named_exists(page: Path) -> None:
     settings = {setting.path for setting in settings_table()}
     sections = "records|model|optimizer|train|publish|predict"
-    for span in (span for page in (README, SETTINGS, COMMANDS) for span in spans(page)):
-        if match := re.match(rf"({sections})\.[a-z_.]+", span):
-            assert match[0] in settings or match[0] in {"publish.archive", "model.py"}, span
-    page = COMMANDS.read_text("utf-8")
-    passages = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", page, re.DOTALL)
-    (taken,) = re.findall(r"What its\s+processes take is read (.*?)\.\s", page, re.DOTALL)
-    labels = {"reason", "name", "span", "partition", "version", "run", "process", "device"}
-    for text, meters in zip(passages, (TrainerMeters("x", 1), PredictorMeters("x")), strict=True):
-        named = set(re.findall(r"`(\w+)`", text + taken)) - labels
-        exposed = re.findall(r"^# TYPE streamtrain_(\w+) \w+", generate_latest(meters.registry).decode(), re.MULTILINE)
-        assert named == {name for name in exposed if not name.endswith("_created")}
+    known = settings | {path.rpartition(".")[0] for path in settings} | {"model.py"}
+    for span in spans(page):
+        if match := re.fullmatch(rf"(({sections})\.[a-z_.]+)( = .*)?", span):
+            assert match[1] in known, span
+        if match := re.match(r"streamtrain_(\w+)", span):
+            assert f"`{match[0]}`" in METRICS.read_text("utf-8"), span

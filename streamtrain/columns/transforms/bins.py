@@ -12,8 +12,8 @@ from streamtrain.compute.options import ColumnName, Number, Several
 
 HELP = "how many of the edges are at most x: a category with a bucket for each range"
 OPTIONS = {
-    "bins": ColumnName(help="of what"),
-    "edges": Several(of=Number(least=-1e300, most=1e300, help=""), least=1, most=65_535, help="ascending"),
+    "bins": ColumnName(help="the column to read"),
+    "edges": Several(of=Number(least=-1e300, most=1e300, help=""), least=1, most=65_535, help="in ascending order"),
 }
 EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {}}, "table": {"bins": "x", "edges": [0, 15, 60.5], "embed": 2},

@@ -11,7 +11,7 @@ from streamtrain.compute.options import ColumnName, Number
 HELP = "x, or the nearer of two bounds"
 _MOST = 1.7e308
 OPTIONS = {
-    "clip": ColumnName(help="what"),
+    "clip": ColumnName(help="the column to read"),
     "low": Number(default=-_MOST, least=-_MOST, most=_MOST, help="the least there is"),
     "high": Number(default=_MOST, least=-_MOST, most=_MOST, help="the most there is"),
 }

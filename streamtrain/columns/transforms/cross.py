@@ -21,7 +21,7 @@ from streamtrain.columns.transforms.transform import (
 from streamtrain.compute.options import ColumnName, Several
 
 HELP = "categories together as one: the hash of their hashes; of numbers whole ones, as their text"
-OPTIONS = {"cross": Several(of=ColumnName(help=""), least=2, most=16, help="of which columns, in order")}
+OPTIONS = {"cross": Several(of=ColumnName(help=""), least=2, most=16, help="the columns to combine, in order")}
 _CARRIER = {"kind": "category", "buckets": 9, "missing": ""}
 EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"a": _CARRIER, "b": {"kind": "category", "buckets": 7, "hash_bits": 64}},

@@ -11,7 +11,7 @@ from streamtrain.compute.options import ColumnName, Several, Word
 HELP = "the first less the second: numbers, or times, of which it counts the unit from the second to the first"
 UNIT_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 OPTIONS = {
-    "difference": Several(of=ColumnName(help=""), least=2, most=2, help="of which two columns"),
+    "difference": Several(of=ColumnName(help=""), least=2, most=2, help="the two columns: first less second"),
     "unit": Word(of=tuple(UNIT_MS), default="s", help="of times: what one counts"),
 }
 EXAMPLES: list[dict[str, Any]] = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from streamtrain.columns.expression import Program, columns_of, compiled, meaning
+from streamtrain.columns.expression import FUNCTIONS, Program, columns_of, compiled, meaning
 from streamtrain.columns.expression import problems as expression_problems
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Cell, Result, Transform, Use
 from streamtrain.compute.options import Option
@@ -27,7 +27,8 @@ class Expression(Option):
 
 
 HELP = "a * b - c / d, a > 0 and b != 'x', (a - b) / max(c, 1); missing where it divides by zero"
-OPTIONS = {"expr": Expression(help="of columns: + - * /, comparisons, and, or, not, in, is missing, functions")}
+_KNOWN = ", ".join(FUNCTIONS)
+OPTIONS = {"expr": Expression(help=f"of columns: + - * /, comparisons, and, or, not, in, is missing, {_KNOWN}")}
 _NUMBERS = {"x": {}, "y": {"role": "input"}}
 _CELLS = [[1, 2], [0, 0], [-3.5, None], [2, -1], [1e30, 1e300], [7, 7], [0.1, 0.2]]
 EXAMPLES: list[dict[str, Any]] = [

@@ -30,9 +30,9 @@ class PatternText(Option):
 
 
 OPTIONS = {
-    "extract": ColumnName(help="of what"),
+    "extract": ColumnName(help="the column to read"),
     "pattern": PatternText(help="a regular expression without what refers back or looks around: time is linear"),
-    "group": Whole(least=0, most=MOST_GROUPS, default=0, help="which of its groups in ( ); 0: all of it"),
+    "group": Whole(least=0, most=MOST_GROUPS, default=0, help="number of the group in ( ) to take; 0: the whole match"),
 }
 _CELLS = [["ab12-cd"], ["12-ab-345"], ["-"], [None], ["AA 7\n"], ["\u00e9\U0001f6eb9"], [77], ["xay"], ["aaa"]]
 EXAMPLES: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, Cell, R
 from streamtrain.compute.options import ColumnName
 
 HELP = "a text, or a whole number as its text, hashed into buckets of the new column's own"
-OPTIONS = {"hash": ColumnName(help="of what")}
+OPTIONS = {"hash": ColumnName(help="the column to read")}
 EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {"role": "input"}}, "table": {"hash": "x", "buckets": 1000, "missing": ""},
      "cells": [[7], [-3], [2.5], [None], [2**40]]},

@@ -8,7 +8,7 @@ from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, C
 from streamtrain.compute.options import ColumnName
 
 HELP = "1 where the record gives no cell, whatever stands in for it, else 0"
-OPTIONS = {"is_missing": ColumnName(help="of what")}
+OPTIONS = {"is_missing": ColumnName(help="the column to read")}
 EXAMPLES = [
     {"columns": {"x": {"missing": 5}}, "table": {"is_missing": "x"}, "cells": [[5], [None], [0]]},
     {"columns": {"x": {"kind": "category", "buckets": 4, "missing": ""}}, "table": {"is_missing": "x"},

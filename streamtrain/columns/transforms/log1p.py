@@ -8,7 +8,7 @@ from streamtrain.columns.transforms.transform import Transform, Use
 from streamtrain.compute.options import ColumnName
 
 HELP = "log(1 + x); missing from -1 down"
-OPTIONS = {"log1p": ColumnName(help="of what")}
+OPTIONS = {"log1p": ColumnName(help="the column to read")}
 EXAMPLES = [
     {"columns": {"x": {}}, "table": {"log1p": "x", "missing": -1},
      "cells": [[0], [1.5], [-0.5], [-1], [-3], [1e30], [2.5e-9], [0.1]]},

@@ -10,7 +10,7 @@ from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transfo
 from streamtrain.compute.options import ColumnName
 
 HELP = "a text in small letters, letter by letter (Unicode's simple mapping)"
-OPTIONS = {"lower": ColumnName(help="what")}
+OPTIONS = {"lower": ColumnName(help="the column to read")}
 EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {"kind": "category", "buckets": 3, "missing": ""}},
      "table": {"lower": "x", "buckets": 5000},

@@ -27,8 +27,8 @@ class Value(Option):
 
 
 OPTIONS = {
-    "one_hot": ColumnName(help="of what"),
-    "values": Several(of=Value(help=""), least=1, most=1_000, help="in order"),
+    "one_hot": ColumnName(help="the column to read"),
+    "values": Several(of=Value(help=""), least=1, most=1_000, help="the values, in the order of their columns"),
 }
 EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {"kind": "category", "buckets": 3, "missing": "none"}},

@@ -7,7 +7,7 @@ from streamtrain.compute.options import ColumnName, Number
 
 HELP = "x ** exponent; missing where that is no real number"
 OPTIONS = {
-    "power": ColumnName(help="of what"),
+    "power": ColumnName(help="the column to read"),
     "exponent": Number(least=-1000, most=1000, help="2, 0.5, -1 and so on"),
 }
 EXAMPLES = [

@@ -17,7 +17,7 @@ from streamtrain.columns.transforms.transform import (
 from streamtrain.compute.options import ColumnName
 
 HELP = "a column's cells once more, under another name and with settings of their own"
-OPTIONS = {"rename": ColumnName(help="what")}
+OPTIONS = {"rename": ColumnName(help="the column to read")}
 EXAMPLES = [
     {"columns": {"x": {}}, "table": {"rename": "x", "standardize": True}, "cells": [[1], [0.1]]},
     {"columns": {"x": {"role": "input"}}, "table": {"rename": "x", "kind": "category", "buckets": 50, "missing": ""},

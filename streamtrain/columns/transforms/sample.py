@@ -12,7 +12,7 @@ from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, Transfo
 from streamtrain.compute.options import ColumnName, Number
 
 HELP = "1 for a share of the keys, by their hash and so always the same, else 0: for where, or a weight"
-OPTIONS = {"sample": ColumnName(help="the key"), "share": Number(above=0, most=1, help="of the keys")}
+OPTIONS = {"sample": ColumnName(help="the column of keys"), "share": Number(above=0, most=1, help="share that gets 1")}
 EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {"role": "input", "kind": "category"}}, "table": {"sample": "x", "share": share, "missing": 0.5},
      "cells": [["a"], ["b"], ["c"], [None], [17], ["\u00e9"], ["d"], ["e"]]}

@@ -27,9 +27,9 @@ class Separator(Option):
 
 
 OPTIONS = {
-    "split": ColumnName(help="what"),
-    "by": Separator(help="what stands between parts"),
-    "part": Whole(least=-1000, most=1000, default=0, help="which"),
+    "split": ColumnName(help="the column to read"),
+    "by": Separator(help="the separator between parts"),
+    "part": Whole(least=-1000, most=1000, default=0, help="number of the part: from 0, or from -1 at the end"),
 }
 EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {"role": "input", "kind": "category"}},

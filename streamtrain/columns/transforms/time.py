@@ -45,7 +45,7 @@ class Zone(Option):
 
 
 OPTIONS = {
-    "time": ColumnName(help="of which time"),
+    "time": ColumnName(help="the time to read"),
     "parts": Several(of=Word(of=tuple(PARTS), help=""), least=1, most=len(PARTS), help="weekday 0 is Monday"),
     "cyclic": Flag(default=False, help="each as sine and cosine, so that hour 23 is near hour 0"),
     "zone": Zone(default=None, help="whose clock; default UTC"),

@@ -136,27 +136,27 @@ class Manifest:
     positions: Positions
     job_settings: Mapping[str, Any]  # the effective job but [kafka]
     config_digest: str  # SHA-256, hex
-    seed: int
+    seed: int  # of all random numbers
     workers: int
     slot: Slot
     build: str  # of the trainer: streamtrain/build.py
     model_spec: Mapping[str, Any]  # what compute.model.Model takes
     schema: Mapping[str, Any]  # what streamtrain.columns takes
     metrics: Mapping[str, Any]  # window, total and constant prediction
-    untrained: bool
+    untrained: bool  # no row is trained into its parameters
     rows_seen: int  # trained into the parameters; after --restore the restored snapshot's
     created_ms: int
     chain: bytes  # SHA-256 over all round logs of the lineage: topics/rounds.py says how
     counts: Counts
-    gaps: tuple[Mapping[str, Any], ...] = ()
+    gaps: tuple[Mapping[str, Any], ...] = ()  # records removed before they were trained, as --accept-gap allowed
     archived: bool = False
     best: int | None = None  # the version of the best one by early stopping, its own or one before; None: none yet
     restored: Restored | None = None
     imported: tuple[Imported, ...] = ()  # of the whole lineage: each came from the one before it, the last came here
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[Kept, ...] = ()  # the other snapshots in the topic
     model: Payload = field(default_factory=Payload)  # parameters and statistics
     trainer: Payload = field(default_factory=Payload)  # optimizer state and scores
-    shelf: str = ""
+    shelf: str = ""  # first part of its keys, such as "s/0003"
 
     @property
     def chunk_count(self) -> int:

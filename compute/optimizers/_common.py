@@ -20,10 +20,10 @@ COMMON: dict[str, Option] = {
         "embeddings"
     ),
     "rate_factor": Number(least=0, default=1.0, help="times the learning rate; of use in a group"),
-    "clip_value": Number(least=0, default=0.0, help="the largest |g| of a parameter, 0: none"),
-    "clip_group_norm": Number(least=0, default=0.0, help="the largest norm of a group's gradient together, 0: none"),
-    "clip_norm": Number(least=0, default=0.0, help="the largest norm of the whole gradient, 0: none"),
+    "clip_value": Number(least=0, default=0.0, help="the largest |g| of a parameter; 0: no limit"),
+    "clip_group_norm": Number(least=0, default=0.0, help="the largest norm of a group's gradient; 0: no limit"),
+    "clip_norm": Number(least=0, default=0.0, help="the largest norm of the whole gradient; 0: no limit"),
     "max_norm": Number(
-        least=0, default=0.0, help="the largest norm of the weights that lead to one output of a layer, 0: none"
+        least=0, default=0.0, help="the largest norm of the weights that lead to one output of a layer; 0: no limit"
     ),
 }

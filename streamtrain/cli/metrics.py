@@ -22,7 +22,7 @@ MetricsPort = Annotated[
     typer.Option(min=0, max=65_535, help="Port of the Prometheus metrics and readiness.", show_default=False),
 ]
 MetricsHost = Annotated[
-    str, typer.Option(help="Address they are served at: 0.0.0.0 for other machines, as a scraper in a container is.")
+    str, typer.Option(help="Address of the metrics; 0.0.0.0 lets other machines read them.")
 ]
 Served: TypeAlias = AbstractContextManager[Callable[[dict[str, Any]], None]]  # what it gives takes the events
 

@@ -18,7 +18,7 @@ _FORM = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what Authorization: Bearer may ca
 
 TokenFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help=f"Holds the token that who asks must send; or {TOKEN}.", show_default=False),
+    typer.Option(metavar="FILE", help=f"File with the token that clients must send; or {TOKEN}.", show_default=False),
 ]
 HOST = f"Address to listen at; any but this machine's own needs a token ({TOKEN})."
 

@@ -37,7 +37,7 @@ _Options: Any = create_model(
     "_Options",
     __base__=_options(),
     kind=(_ANY_OF[tuple(dict.fromkeys([*features(), *HOLDS]))] | None, Field(None, description=_describe_kinds())),
-    role=(_ANY_OF[(FEATURE, *roles())], Field(FEATURE, description="what it is for")),
+    role=(_ANY_OF[(FEATURE, *roles())], Field(FEATURE, description="purpose of the column")),
     **_AROUND,
 )
 

@@ -202,7 +202,7 @@ class HeldOut(Section):
     files: list[str] | None = Field(
         default=None, min_length=1, description="paths or patterns, as for --files, from where the trainer is started"
     )
-    topic: TopicName | None = Field(default=None, description="its name")
+    topic: TopicName | None = Field(default=None, description="name of the topic with the validation set")
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -217,22 +217,22 @@ class EarlyStopping(Section):
     publication in which a window closes."""
 
     no_improvement: int | None = Field(
-        default=None, ge=1, le=1_000_000, description="so many evaluations in a row were not better than the best"
+        default=None, ge=1, le=1_000_000, description="stop after so many evaluations in a row without a better score"
     )
     least_improvement: float = Field(
         default=0.0, ge=0, allow_inf_nan=False, description="by how much an evaluation must be better"
     )
-    best_score: float | None = Field(default=None, allow_inf_nan=False, description="the score is that good")
-    rows: int | None = Field(default=None, ge=1, le=1 << 62, description="so many rows are trained")
+    best_score: float | None = Field(default=None, allow_inf_nan=False, description="stop when the score is this good")
+    rows: int | None = Field(default=None, ge=1, le=1 << 62, description="stop after so many trained rows")
     time_s: Annotated[float | None, Duration(1, off=True)] = Field(
-        default=None, alias="time", description="so much time has passed since the first publication, by its clock"
+        default=None, alias="time", description="stop so long after the first publication, by its clock"
     )
     epochs: int | None = Field(
         default=None, ge=1, le=1_000_000,
-        description="so many passes are done: starts with an end (--until-end, --files, --max-rows) that came to it",
+        description="stop after so many passes: starts with an end (--until-end, --files, --max-rows) that came to it",
     )
     invalid_score: bool = Field(
-        default=False, description="a score that is not finite, or has no value, as r2 of equal labels"
+        default=False, description="stop at a score that is not finite, or has no value, as r2 of equal labels"
     )
     held_out: HeldOut | None = Field(
         default=None, description="what it is judged by in place of the windows, { files } or { topic }"
@@ -242,7 +242,7 @@ class EarlyStopping(Section):
         description='a figure of the window, such as "auc"; if not given, the log loss, or of a number the rmse',
     )
     minimise: bool | None = Field(
-        default=None, description="less of the score is better; a figure knows, but where neither is"
+        default=None, description="whether a lower score is better; needed only if the figure does not say so"
     )
 
     def conditions(self, minimise: bool) -> Conditions:
@@ -312,9 +312,9 @@ class Train(Section):
         description="average the optimizer's state too; false: each worker keeps its own, and `workers` cannot change",
     )
     backend: Annotated[str, OneOf(lambda: ["auto", *backends.names()])] = Field(
-        default="auto", description="what computes the steps"
+        default="auto", description="the engine that computes the steps"
     )
-    seed: int = Field(default=0, ge=0, lt=2**63, description="of all random numbers")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="seed of all random numbers")
     early_stopping: EarlyStopping | None = Field(
         default=None, description="when it ends by itself, { no_improvement = 5 }; never if not given"
     )

@@ -25,7 +25,9 @@ def acl(
         str,
         typer.Option("--for", show_default=False, **one_of(REGISTRY.names, "The role")),
     ],
-    principal: Annotated[str, typer.Option(help="Whom the rights are given to.", show_default="User:ROLE")] = "",
+    principal: Annotated[
+        str, typer.Option(help="The principal that gets the rights, such as User:alice.", show_default="User:ROLE")
+    ] = "",
 ) -> None:
     """Print the kafka-acls lines that give a role what it needs on a job's topics, and no more. Changes nothing."""
     found = session.job(job)

@@ -108,9 +108,9 @@ def resend(
     session: Session,
     job: JobFile,
     to: Annotated[str, typer.Option("--to", **one_of(row_topics, "The topic they go to"))] = "records",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent; send nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be sent, and send nothing.")] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave behind for good the letters with rows that still are bad.")
+        bool, typer.Option("--skip-bad", help="Skip, for good, dead letters whose rows are still bad.")
     ] = False,
 ) -> None:
     """Send the dead rows of every letter since the last time again, once what was wrong is mended.

@@ -55,7 +55,7 @@ def init(
             help="A subject of the schema registry at --set registry.url=URL: its topic's rows, else its schema alone.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a job file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing job file.")] = False,
 ) -> None:
     """Write a job file for a sample of your records: columns, kinds and sizes as found in it, ready to be edited.
 

@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 def predict(
     session: Session,
     job: JobFile,
-    until_end: Annotated[bool, typer.Option("--until-end", help="Stop where the requests end now.")] = False,
+    until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the current end of the requests.")] = False,
     snapshot: Annotated[
         str | None,
         option("--snapshot", "--version", help="Stay with snapshot N, or the best one; default: the newest."),

@@ -40,7 +40,7 @@ Inputs = Annotated[
     list[str],
     typer.Option(
         metavar="FILE",
-        help="By its name's end .csv, .jsonl, .parquet and others; - is standard input.",
+        help="A file, by its suffix: .csv, .jsonl, .parquet and others; - is standard input.",
         show_default=False,
     ),
 ]

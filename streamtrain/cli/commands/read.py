@@ -29,10 +29,10 @@ def read(
         ),
     ],
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Read what is there too, not only what still comes.")
+        bool, typer.Option("--from-beginning", help="Read existing messages too, not only new ones.")
     ] = False,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="Read what is there, from the beginning, and stop where it ends now.")
+        bool, typer.Option("--until-end", help="Read from the beginning to the current end, and stop.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.", show_default=False)] = None,
 ) -> None:

@@ -42,9 +42,11 @@ def serve(
     host: Annotated[str, typer.Option(help=HOST)] = "127.0.0.1",
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes, each with its own models.")] = 1,
     token_file: TokenFile = None,
-    most_bytes: Annotated[int, typer.Option(min=1_000, max=1 << 30, help="Of a body; larger: 413.")] = MOST_BYTES,
+    most_bytes: Annotated[
+        int, typer.Option(min=1_000, max=1 << 30, help="Largest request body in bytes; larger ones get 413.")
+    ] = MOST_BYTES,
     most_requests: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="At once, in each process; more: 429.")
+        int, typer.Option(min=1, max=1_000_000, help="Most requests at once in a process; more get 429.")
     ] = MOST_REQUESTS,
     snapshot: Annotated[
         str | None,

@@ -161,7 +161,7 @@ def export_(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: <job>-<version>.snapshot.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a whole snapshot, with what training goes on from, to a file that `import` reads."""
     found = session.job(job)
@@ -182,7 +182,7 @@ def import_(
     session: Session,
     job: JobFile,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What `export` or Fitted.save wrote.", show_default=False)
+        Path, typer.Argument(metavar="FILE", help="A file of `snapshots export` or Fitted.save.", show_default=False)
     ],
     positions: Annotated[
         str,

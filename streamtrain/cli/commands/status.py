@@ -19,7 +19,9 @@ app = typer.Typer(add_completion=False)
 @app.command()
 @command
 def status(
-    session: Session, job: JobFile, watch: Annotated[bool, typer.Option("--watch", help="Go on showing it.")] = False
+    session: Session,
+    job: JobFile,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until Ctrl-C.")] = False,
 ) -> None:
     """Show how a job is doing: newest snapshot and its age, rows a second, lag, quality and its trend, dead letters."""
     with JobStanding(session.job(job)) as standing:

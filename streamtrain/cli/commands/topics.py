@@ -24,7 +24,7 @@ def _wishes(job: Any) -> list[TopicWish]:
 def create(
     session: Session,
     job: JobFile,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made; make nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be created, create nothing.")] = False,
 ) -> None:
     """Make the job's topics that are not there; a topic that is there is never changed."""
     found = session.job(job)

@@ -38,7 +38,7 @@ def train(
     workers: Annotated[int | None, typer.Option(help="Worker processes; train.workers.", show_default=False)] = None,
     max_rows: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
     files: Files = None,
-    until_end: Annotated[bool, typer.Option("--until-end", help="Stop where the records end now.")] = False,
+    until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the current end of the records.")] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="New parameters, back to records.start; what was learned is lost.")
     ] = False,
@@ -46,7 +46,7 @@ def train(
         str | None, option("--restore", help="Snapshot N's, or the best one's, parameters at the newest positions.")
     ] = None,
     accept_gap: Annotated[
-        bool, typer.Option("--accept-gap", help="Go on where records are gone; recorded in the manifest.")
+        bool, typer.Option("--accept-gap", help="Go on over removed records; the manifest records the gap.")
     ] = False,
     add_classes: Annotated[
         str, typer.Option("--add-classes", metavar="A,B", help="Refuse other new classes of the job file than these.")

@@ -35,7 +35,7 @@ def ui_(
             metavar="JOB.toml", help="Job files, for their Kafka; every job there is shown.", show_default=False
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = PORT,
     host: Annotated[str, typer.Option(help=HOST)] = HERE,
     token_file: TokenFile = None,
     prefix: Annotated[
@@ -49,7 +49,7 @@ def ui_(
             show_default=False,
         ),
     ] = None,
-    root_path: Annotated[str, typer.Option(help="The path a proxy has it under.", show_default=False)] = "",
+    root_path: Annotated[str, typer.Option(help="The path under which a proxy serves it.", show_default=False)] = "",
 ) -> None:
     """Show every job of a Kafka in a browser: quality, speed, lag, what happened; from topics alone, changing none.
 

@@ -40,7 +40,7 @@ def vectorize(
     snapshot: Annotated[
         int | None,
         typer.Option(
-            metavar="VERSION", help="What this snapshot's model is given, by its statistics.", show_default=False
+            metavar="VERSION", help="Standardise and transform by this snapshot's statistics.", show_default=False
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,

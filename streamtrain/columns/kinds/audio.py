@@ -44,7 +44,7 @@ class Options(Standardizable, Media):
     )  # fmt: skip
     seconds: float | None = Field(
         None, gt=0, le=MOST_SECONDS, json_schema_extra=MISPLACED,
-        description="audio: of a clip; a longer one is cut, behind a shorter one is silence",
+        description="audio: length of a clip; longer ones are cut, shorter ones padded with silence",
     )  # fmt: skip
     features: bool | Features = Field(
         False, json_schema_extra=MISPLACED,

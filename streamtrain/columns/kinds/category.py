@@ -72,7 +72,7 @@ class Options(Hashed, Parsed):
 
     list: bool = Field(
         False,
-        description="category: a cell is a list of them",
+        description="category: a cell is a list of values",
         json_schema_extra={"misplaced": "only a feature of kind category has one"},
     )
 

@@ -28,10 +28,10 @@ class Options(Hashed):
         json_schema_extra=MISPLACED,
     )  # fmt: skip
     by: Literal["word", "char"] = Field(
-        "word", description="text: what entries are of: runs of letters, marks and numbers; or any characters",
+        "word", description="text: word: entries are runs of letters, marks and numbers; char: of any characters",
         json_schema_extra=MISPLACED,
     )  # fmt: skip
-    lower_case: bool = Field(True, description="text: capitals are small letters", json_schema_extra=MISPLACED)
+    lower_case: bool = Field(True, description="text: read capitals as small letters", json_schema_extra=MISPLACED)
 
     @property
     def sizes(self) -> tuple[int, int]:

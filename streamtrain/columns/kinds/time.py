@@ -42,7 +42,7 @@ class Options(Parsed):
 
     unit: Literal["s", "ms", "us", "ns"] | None = Field(
         None,
-        description="time: what one counts; default ms",
+        description="time: unit of numbers; default ms",
         json_schema_extra={"misplaced": "only a time has one"},
     )
 

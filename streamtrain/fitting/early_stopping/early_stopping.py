@@ -28,7 +28,7 @@ _LEAST_TIME_MS = 1
 class EarlyStopping:
     """Training ends at the first evaluation at which one of these is so:
 
-    no_improvement: so many evaluations in a row were not better than the best by more than `least_improvement`.
+    no_improvement: stop after so many evaluations in a row without a better score by more than `least_improvement`.
     best_score: the score is that good. time: so long has passed ("10m"). rows, epochs: so many are trained, so many
     passes done. invalid_score: the score is not finite. conditions: further ones of your own, with `name` and
     met(evaluations), which gives why, or "".

@@ -1,7 +1,9 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 
@@ -20,37 +22,40 @@ struct ToldRows {
     i64 newest_event_time_ms;
 };
 
-nb::list dead_rows_of(const ToldRows &told) {
+// Rows from and to, path, reason, remainder.
+nb::typed<nb::list, nb::typed<nb::tuple, i64, i64, nb::str, nb::str, bool>> dead_rows_of(const ToldRows &told) {
     nb::list all;
     for (const DeadRows &dead : told.tally.dead_rows)
         all.append(nb::make_tuple(dead.row_from, dead.row_to, dead.path, dead.reason, dead.remainder));
     return all;
 }
 
-nb::list filtered_rows_of(const ToldRows &told) {
+// Rows from and to, column whose value is missing.
+nb::typed<nb::list, nb::typed<nb::tuple, i64, i64, i32>> filtered_rows_of(const ToldRows &told) {
     nb::list all;
     for (const FilteredRows &rows : told.tally.filtered_rows)
         all.append(nb::make_tuple(rows.row_from, rows.row_to, rows.column));
     return all;
 }
 
-std::optional<std::string> copy_of(nb::handle bytes) {
-    if (bytes.is_none()) return {};
-    const nb::bytes held = nb::cast<nb::bytes>(bytes);
-    return std::string(held.c_str(), held.size());
+using OptionalBytes = std::optional<nb::bytes>;
+
+std::optional<std::string> copy_of(const OptionalBytes &bytes) {
+    if (!bytes) return {};
+    return std::string(bytes->c_str(), bytes->size());
 }
 
-PythonAround around_of(i32 partition, i64 offset, i64 timestamp_ms, nb::handle key, nb::handle headers) {
-    PythonAround made{partition, offset, timestamp_ms, copy_of(key), {}};
-    for (nb::handle header : headers)
-        made.headers.emplace_back(nb::cast<std::string>(header[0]), copy_of(header[1]));
-    return made;
+PythonAround around_of(i32 partition, i64 offset, i64 timestamp_ms, const OptionalBytes &key,
+                       const std::vector<std::pair<std::string, OptionalBytes>> &headers) {
+    PythonAround around{partition, offset, timestamp_ms, copy_of(key), {}};
+    for (const auto &[name, value] : headers) around.headers.emplace_back(name, copy_of(value));
+    return around;
 }
 
 // A batch filler, and what of Python's it reads and writes.
 class PythonBatchFiller {
   public:
-    PythonBatchFiller(nb::handle format, std::shared_ptr<const DecodePlan> plan)
+    PythonBatchFiller(FormatName format, std::shared_ptr<const DecodePlan> plan)
         : batch_(format_of(format), plan), python_rows_(std::move(plan)) {}
 
     void open(nb::handle slot) {
@@ -62,7 +67,7 @@ class PythonBatchFiller {
         buffer_ = std::move(buffer);
     }
 
-    bool fill(nb::bytes record, i64 from_row, std::optional<u32> until, nb::object around) {
+    bool fill(nb::bytes record, i64 from_row, std::optional<u32> until, nb::typed<nb::object, PythonAround> around) {
         limit(until);
         const RecordView view = PythonAround::view(record.data(), record.size(), native(around));
         record_ = record;
@@ -102,7 +107,8 @@ class PythonBatchFiller {
         return told;
     }
 
-    ToldRows count(nb::list records, i64 from_row, std::optional<i64> most, std::optional<nb::list> around) {
+    ToldRows count(nb::typed<nb::list, nb::bytes> records, i64 from_row, std::optional<i64> most,
+                   std::optional<nb::typed<nb::list, PythonAround>> around) {
         if (around && around->size() != records.size())
             throw std::invalid_argument("each record has one message around it");
         buffer_.reset();
@@ -156,35 +162,45 @@ class PythonBatchFiller {
 }  // namespace
 
 void bind_batch_filler(nb::module_ &m) {
-    nb::class_<ToldRows>(m, "RowTally")
+    nb::class_<ToldRows>(m, "RowTally",
+                         "The outcomes of rows. `newest_event_time_ms` is -1 if no trained row has an event time.")
         .def_prop_ro("trained", [](const ToldRows &told) { return told.tally.trained; })
         .def_prop_ro("dead", [](const ToldRows &told) { return told.tally.dead; })
         .def_prop_ro("filtered", [](const ToldRows &told) { return told.tally.filtered; })
         .def_ro("newest_event_time_ms", &ToldRows::newest_event_time_ms)
         .def_prop_ro("dead_rows", &dead_rows_of)
         .def_prop_ro("filtered_rows", &filtered_rows_of);
-    nb::class_<PythonAround>(m, "RecordAround")
+    nb::class_<PythonAround>(m, "RecordAround",
+                             "The message metadata of a record: partition, offset, timestamp, key and headers.")
         .def(nb::new_(&around_of), nb::arg("partition"), nb::arg("offset"), nb::arg("timestamp_ms"),
              nb::arg("key").none(), nb::arg("headers"));
     using Filler = PythonBatchFiller;
-    nb::class_<Filler>(m, "BatchFiller")
+    nb::class_<Filler>(m, "BatchFiller",
+                       "Rows of records, or of Python, into slots of the plan's layout. One thread at a time.")
         .def(
             "__init__",
-            [](Filler *self, nb::handle format, std::shared_ptr<DecodePlan> plan) {
+            [](Filler *self, FormatName format, std::shared_ptr<DecodePlan> plan) {
                 new (self) Filler(format, std::move(plan));
             },
             nb::arg("format"), nb::arg("plan"))
-        .def("open", &Filler::open, nb::arg("slot"))
+        .def("open", &Filler::open, nb::arg("slot"), "Opens an empty batch in these bytes.")
         .def("fill", &Filler::fill, nb::arg("record"), nb::arg("from_row") = 0, nb::arg("until") = nb::none(),
-             nb::arg("around") = nb::none())
-        .def("more", &Filler::more, nb::arg("until") = nb::none())
-        .def("fill_rows", &Filler::fill_rows, nb::arg("rows"), nb::arg("first") = 0, nb::arg("until") = nb::none())
-        .def("close", &Filler::close)
-        .def("take_tally", &Filler::take_tally)
+             nb::arg("around") = nb::none(),
+             "Takes a record's rows; False if the batch has `until` rows, or all it can hold, before the record's end.")
+        .def("more", &Filler::more, nb::arg("until") = nb::none(), "Goes on with that record.")
+        .def("fill_rows", &Filler::fill_rows, nb::arg("rows"), nb::arg("first") = 0, nb::arg("until") = nb::none(),
+             "Takes a dict, a list of values or a list of rows from the `first` on, as fill().")
+        .def("close", &Filler::close,
+             "Ends the batch: its slot holds the number of its rows and is zero behind them. Returns that number.")
+        .def("take_tally", &Filler::take_tally,
+             "Returns the tally of rows passed since the batch was opened or the last tally was taken.\n\n"
+             "The event time is that of the batch.")
         .def("count", &Filler::count, nb::arg("records"), nb::arg("from_row") = 0, nb::arg("most") = nb::none(),
-             nb::arg("around") = nb::none())
-        .def_prop_ro("rows", &Filler::rows)
-        .def_prop_ro("record_rows", &Filler::record_rows);
+             nb::arg("around") = nb::none(),
+             "Returns the tally of all rows of these records, up to the first `most` that can be trained.\n\n"
+             "The first record starts at `from_row`. No rows are kept, and no batch is open afterwards.")
+        .def_prop_ro("rows", &Filler::rows, "Rows in the batch.")
+        .def_prop_ro("record_rows", &Filler::record_rows, "Rows of the record at hand, passed so far.");
 }
 
 }  // namespace st

@@ -7,6 +7,8 @@
 namespace st {
 namespace nb = nanobind;
 
+using NamedValues = nb::typed<nb::dict, nb::str, nb::any>;
+
 // A thread that wants the GIL when the interpreter ends stays here until the process is gone, as from Python 3.14 on;
 // before, Python ends such a thread through frames that may not be unwound, which aborts.
 [[noreturn]] inline void stay() {

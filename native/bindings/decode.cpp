@@ -14,8 +14,9 @@
 namespace st {
 namespace {
 
-std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> short_columns, const SlotLayout &layout,
-                                          nb::dict constants, nb::handle transforms, bool refuses_empty) {
+std::shared_ptr<const DecodePlan> plan_of(Columns columns, std::vector<u32> short_columns, const SlotLayout &layout,
+                                          nb::typed<nb::dict, nb::str, f64> constants,
+                                          nb::typed<nb::handle, NamedValues> transforms, bool refuses_empty) {
     std::vector<PlanColumn> compiled;
     for (nb::handle column : columns) compiled.push_back(column_of(nb::cast<nb::dict>(column)));
     std::vector<Constant> known;
@@ -28,7 +29,7 @@ std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> sho
 
 void bind_decode(nb::module_ &m) {
     using Code = transforms::Extract::Code;
-    nb::enum_<Code>(m, "PatternCode", nb::is_arithmetic())
+    nb::enum_<Code>(m, "PatternCode", nb::is_arithmetic(), "The action of a step of a pattern.")
         .value("LETTERS", Code::letters)
         .value("SPLIT", Code::split)
         .value("JUMP", Code::jump)
@@ -55,13 +56,15 @@ void bind_decode(nb::module_ &m) {
         nb::arg("points"), nb::arg("fitted"));
     m.def(
         "flac_samples", [](nb::bytes flac) { return sounds::samples_of_flac({flac.c_str(), flac.size()}); },
-        nb::arg("flac"));
+        nb::arg("flac"),
+        "Returns the samples of each channel, from the head or else from the last frame; 0 if that cannot be known.");
     m.def("decoder_formats", &decoder_formats);
     m.def("column_kinds", &column_kinds);
     m.def("cell_transforms", &cell_transforms);
     nb::class_<DecodePlan>(m, "DecodePlan")
         .def(nb::new_(&plan_of), nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"),
-             nb::arg("constants"), nb::arg("transforms") = nb::none(), nb::arg("refuses_empty") = false)
+             nb::arg("constants"), nb::arg("transforms") = nb::none(), nb::arg("refuses_empty") = false,
+             "`constants`: the value in every row, of each block that no column gives.")
         .def_prop_ro("layout", [](const DecodePlan &plan) { return plan.layout; });
 }
 

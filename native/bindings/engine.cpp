@@ -92,7 +92,8 @@ u64 argument_bits(const std::string &where, const std::string &type, nb::handle 
     return bits;
 }
 
-void call_kernel(const std::string &name, const std::string &types, nb::list arguments, const std::string &isa) {
+void call_kernel(const std::string &name, const std::string &types, nb::typed<nb::list, nb::any> arguments,
+                 const std::string &isa) {
     const KernelEntry &entry = kernel_or_mistake(name, types, isa.empty() ? selected_isa() : isa);
     if (arguments.size() != entry.argument_count)
         mistake("kernel " + name, std::to_string(entry.argument_count) + " arguments",
@@ -120,9 +121,11 @@ void bind_engine(nb::module_ &m) {
             PyErr_SetString(type.ptr(), error.what());
         }
     });
-    m.def("kernels", &kernel_list, "(name, types, isa, arguments, host_only) of every kernel built into the module");
+    m.def("kernels", &kernel_list, nb::sig("def kernels() -> list[tuple[str, str, str, list[str], bool]]"),
+          "(name, types, isa, arguments, host_only) of every kernel built into the module");
     m.attr("SOURCE_DIGEST") = source_digest;
-    m.def("kernel_texts", &texts, "path -> text of the headers kernels are built from");
+    m.def("kernel_texts", &texts, nb::sig("def kernel_texts() -> dict[str, str]"),
+          "path -> text of the headers kernels are built from");
     m.def("supported_isas", &supported_isas);
     m.def("select_isa", &select_isa, nb::arg("name"));
     m.def("call_kernel", &call_kernel, nb::arg("name"), nb::arg("types"), nb::arg("arguments"), nb::arg("isa") = "");

@@ -7,6 +7,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/bound_producer.h"
+#include "bindings/event_list.h"
 #include "kafka/consumer.h"
 #include "kafka/producer.h"
 #include "kafka/response.h"
@@ -27,14 +28,19 @@ nb::list headers_list(const rd_kafka_message_t *message) {
     return out;
 }
 
+using OptionalBytes = std::optional<nb::bytes>;
+using Headers = std::vector<std::pair<std::string, OptionalBytes>>;
 // (partition, offset, timestamp_ms, key, value, headers, error, error_text)
-nb::tuple message_tuple(const MessageView &m) {
+using Message = nb::typed<nb::tuple, i32, i64, i64, OptionalBytes, OptionalBytes,
+                          nb::typed<nb::list, Headers::value_type>, int, nb::str>;
+
+Message message_tuple(const MessageView &m) {
     return nb::make_tuple(m.partition, m.offset, m.timestamp_ms, bytes_or_none(m.key, m.key_size),
                           bytes_or_none(m.value, m.size), m.error ? nb::list() : headers_list(m.handle), m.error,
                           m.error_text ? m.error_text : "");
 }
 
-nb::list consume(Consumer &consumer, std::size_t capacity, int timeout_ms) {
+nb::typed<nb::list, Message> consume(Consumer &consumer, std::size_t capacity, int timeout_ms) {
     std::vector<MessageView> views(capacity);
     std::size_t count;
     {
@@ -47,7 +53,7 @@ nb::list consume(Consumer &consumer, std::size_t capacity, int timeout_ms) {
     return out;
 }
 
-Bytes bytes_of(const std::optional<nb::bytes> &bytes) { return bytes ? Bytes{bytes->data(), bytes->size()} : Bytes{}; }
+Bytes bytes_of(const OptionalBytes &bytes) { return bytes ? Bytes{bytes->data(), bytes->size()} : Bytes{}; }
 
 // Python's producers end without the GIL, for librdkafka may wait.
 struct BoundProducer final : Producer {
@@ -58,17 +64,13 @@ struct BoundProducer final : Producer {
     }
 };
 
-using Headers = std::vector<std::pair<std::string, nb::object>>;
-
-int produce(Producer &producer, const std::string &topic, std::optional<nb::bytes> value, std::optional<nb::bytes> key,
-            i32 partition, const Headers &headers, bool note) {
+int produce(Producer &producer, const std::string &topic, OptionalBytes value, OptionalBytes key, i32 partition,
+            const Headers &headers, bool note) {
     const Library &kafka = Library::get();
     rd_kafka_headers_t *list = headers.empty() ? nullptr : kafka.headers_new(headers.size());
     for (const auto &[name, content] : headers) {
-        bool null = content.is_none();
-        nb::bytes bytes = null ? nb::bytes("", 0) : nb::cast<nb::bytes>(content);
-        kafka.header_add(list, name.c_str(), static_cast<ssize_t>(name.size()), null ? nullptr : bytes.data(),
-                         static_cast<ssize_t>(bytes.size()));
+        kafka.header_add(list, name.c_str(), static_cast<ssize_t>(name.size()), content ? content->data() : nullptr,
+                         content ? static_cast<ssize_t>(content->size()) : 0);
     }
     void *tag = note ? &producer : nullptr;
     int code = rd::fail;
@@ -81,14 +83,8 @@ int produce(Producer &producer, const std::string &topic, std::optional<nb::byte
     return code;
 }
 
-nb::list event_tuples(const std::vector<KafkaEvent> &events) {
-    nb::list out;
-    for (const KafkaEvent &e : events) out.append(nb::make_tuple(e.level, e.code, e.facility, e.text));
-    return out;
-}
-
 void bind_settings(nb::module_ &m) {
-    nb::enum_<Purpose>(m, "KafkaPurpose")
+    nb::enum_<Purpose>(m, "KafkaPurpose", "The purpose of a client: native/kafka/settings.h.")
         .value("INGEST", Purpose::ingest)
         .value("READ", Purpose::read)
         .value("REPLAY", Purpose::replay)
@@ -107,7 +103,9 @@ void bind_settings(nb::module_ &m) {
         .value("ADMIN", Purpose::admin)
         .value("START", Purpose::start);
     m.def("kafka_client_settings", &client_settings, nb::arg("purpose"), nb::arg("given"), nb::arg("own"),
-          nb::arg("clients") = 1);
+          nb::arg("clients") = 1,
+          "Returns a client's settings: our defaults, under `given`, under what is not the user's, under `own`.\n\n"
+          "Of so many `clients` each has its share of the memory for messages.");
     m.def("kafka_settings", [] {
         nb::list out;
         for (const KafkaSetting &setting : kafka_settings()) {
@@ -119,7 +117,8 @@ void bind_settings(nb::module_ &m) {
             out.append(nb::make_tuple(setting.name, value, hold, purposes, setting.reason));
         }
         return out;
-    });
+    }, nb::sig("def kafka_settings() -> list[tuple[str, str | None, str, list[KafkaPurpose], str]]"),
+    "Returns the whole table: property, value (None: each client's own), given | fixed | owned, who has it, why.");
 }
 
 template <class C>
@@ -128,7 +127,7 @@ void bind_client(nb::class_<C> &c) {
         .def("topic_id", &C::topic_id, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
         .def("watermarks", &C::watermarks, Released(), nb::arg("topic"), nb::arg("partition"), nb::arg("timeout_ms"))
         .def("bounds", &C::bounds, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
-        .def("drain_events", [](C &self) { return event_tuples(self.events().drain()); })
+        .def("drain_events", [](C &self) { return event_list(self.events().drain()); })
         .def("close", &C::close, Released());
 }
 
@@ -160,8 +159,8 @@ void bind_producer(nb::module_ &m) {
     c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
         .def(
             "produce",
-            [](BoundProducer &self, const std::string &topic, std::optional<nb::bytes> value,
-               std::optional<nb::bytes> key, i32 partition, const Headers &headers, bool note) {
+            [](BoundProducer &self, const std::string &topic, OptionalBytes value, OptionalBytes key, i32 partition,
+               const Headers &headers, bool note) {
                 return produce(self, topic, value, key, partition, headers, note);
             },
             nb::arg("topic"), nb::arg("value").none(), nb::arg("key").none() = nb::none(),
@@ -189,12 +188,13 @@ TransactionEnd commit(BoundTransactionalProducer &self, const std::string &topic
 }
 
 void bind_transactions(nb::module_ &m) {
-    nb::enum_<Next>(m, "KafkaNext")
+    nb::enum_<Next>(m, "KafkaNext", "The next step after an outcome: native/kafka/transaction.h.")
         .value("ON", Next::on)
         .value("AGAIN", Next::again)
         .value("ABORT", Next::abort)
         .value("RENEW", Next::renew);
-    nb::class_<KafkaOutcome>(m, "KafkaOutcome")
+    nb::class_<KafkaOutcome>(m, "KafkaOutcome",
+                             "The outcome of a call of the transactional interface; code 0 is success.")
         .def(nb::init<int, bool, bool, bool, std::string>(), nb::arg("code"), nb::arg("retriable") = false,
              nb::arg("requires_abort") = false, nb::arg("fatal") = false, nb::arg("text") = "")
         .def_ro("code", &KafkaOutcome::code)
@@ -202,8 +202,10 @@ void bind_transactions(nb::module_ &m) {
         .def_ro("requires_abort", &KafkaOutcome::requires_abort)
         .def_ro("fatal", &KafkaOutcome::fatal)
         .def_ro("text", &KafkaOutcome::text)
-        .def("next", &next, nb::arg("over"));
-    nb::enum_<Ending>(m, "KafkaEnding")
+        .def("next", &next, nb::arg("over"),
+             "`over`: the time in which the call may be made again has passed.");
+    nb::enum_<Ending>(m, "KafkaEnding",
+                      "The end of a transaction; UNKNOWN: committed or not, and the producer has been given up.")
         .value("COMMITTED", Ending::committed)
         .value("ABORTED", Ending::aborted)
         .value("UNKNOWN", Ending::unknown);
@@ -211,14 +213,16 @@ void bind_transactions(nb::module_ &m) {
         .def_ro("ending", &TransactionEnd::ending)
         .def_ro("why", &TransactionEnd::why);
     using Bound = BoundTransactionalProducer;
-    nb::class_<Bound>(m, "KafkaTransactionalProducer")
+    nb::class_<Bound>(m, "KafkaTransactionalProducer",
+                      "Makes transactions by the rules of native/kafka/transaction.h.")
         .def(nb::init<KafkaSettings>(), nb::arg("settings"))
-        .def("prepare", &Bound::prepare, Released())
+        .def("prepare", &Bound::prepare, Released(),
+             "Tries once for a producer that may begin; code 0 when there is one.")
         .def("begin", [](Bound &self) { return self.begin(); }, Released())
         .def(
             "produce",
-            [](Bound &self, const std::string &topic, std::optional<nb::bytes> value, std::optional<nb::bytes> key,
-               i32 partition, const Headers &headers, bool note) {
+            [](Bound &self, const std::string &topic, OptionalBytes value, OptionalBytes key, i32 partition,
+               const Headers &headers, bool note) {
                 return produce(self.producer(), topic, value, key, partition, headers, note);
             },
             nb::arg("topic"), nb::arg("value").none(), nb::arg("key").none() = nb::none(),
@@ -227,13 +231,17 @@ void bind_transactions(nb::module_ &m) {
              nb::arg("timeout_ms"))
         .def("flush", [](Bound &self) { return self.producer().flush(self.call_ms()); }, Released())
         .def("commit", commit, nb::arg("topic") = "", nb::arg("offsets") = Consumer::Offsets(),
-             nb::arg("group_metadata") = nb::bytes("", 0), nb::arg("identity") = "")
-        .def("fail", &Bound::fail, Released(), nb::arg("why"))
-        .def("abort", &Bound::abort, Released(), nb::arg("reason"))
+             nb::arg("group_metadata") = nb::bytes("", 0), nb::arg("identity") = "",
+             "Commits with the group's `offsets` in `topic`, if there are any, and `identity` beside them.")
+        .def("fail", &Bound::fail, Released(), nb::arg("why"),
+             "Ends the transaction that `why` does not let go on.")
+        .def("abort", &Bound::abort, Released(), nb::arg("reason"),
+             "Ends a transaction that is not wanted any more.")
         .def_prop_ro("noted_offset", [](Bound &self) { return self.producer().noted_offset(); })
-        .def("drain_events", [](Bound &self) { return event_tuples(self.drain_events()); })
+        .def("drain_events", [](Bound &self) { return event_list(self.drain_events()); })
         .def("close", &Bound::give_up, Released());
-    m.def("kafka_not_queued", &not_queued, nb::arg("code"), nb::arg("topic"));
+    m.def("kafka_not_queued", &not_queued, nb::arg("code"), nb::arg("topic"),
+          "Returns the outcome of a produce() that gave `code`.");
 }
 
 }   // namespace
@@ -252,13 +260,14 @@ void bind_kafka(nb::module_ &m) {
     m.def("kafka_version", [] { return std::string(Library::get().version_str()); });
     m.def("kafka_error_name", [](int code) { return std::string(Library::get().err2name(code)); }, nb::arg("code"));
     m.def("kafka_error_text", [](int code) { return std::string(Library::get().err2str(code)); }, nb::arg("code"));
-    nb::enum_<Response>(m, "KafkaResponse", nb::is_arithmetic())
+    nb::enum_<Response>(m, "KafkaResponse", nb::is_arithmetic(),
+                        "The response to an error code: native/kafka/response.h.")
         .value("WAIT", Response::wait)
         .value("MISSING", Response::missing)
         .value("RENEW", Response::renew)
         .value("REFUSE", Response::refuse)
         .value("DENIED", Response::denied);
-    nb::enum_<rd::Error>(m, "KafkaCode", nb::is_arithmetic())
+    nb::enum_<rd::Error>(m, "KafkaCode", nb::is_arithmetic(), "Error codes of librdkafka itself that we name.")
         .value("TRANSPORT", rd::transport)
         .value("PARTITION_EOF", rd::partition_eof)
         .value("ALL_BROKERS_DOWN", rd::all_brokers_down)
@@ -274,7 +283,8 @@ void bind_kafka(nb::module_ &m) {
         for (const KafkaResponse &entry : kafka_responses())
             out.append(nb::make_tuple(entry.code, entry.name, entry.response));
         return out;
-    });
+    }, nb::sig("def kafka_responses() -> list[tuple[int, str, KafkaResponse]]"),
+    "Returns (code, name, response) of every code that the table names.");
     bind_settings(m);
     bind_consumer(m);
     bind_producer(m);

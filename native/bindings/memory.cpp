@@ -112,12 +112,13 @@ void bind_memory(nb::module_ &m) {
         .def_prop_ro("name", [](const Block &block) { return std::string(block.name); })
         .def_prop_ro("dtype", [](const Block &block) { return name_of(block.dtype); })
         .def_ro("width", &Block::width)
-        .def_ro("offset", &Block::offset)
-        .def_ro("values", &Block::values)
-        .def_ro("capacity", &Block::capacity)
+        .def_ro("offset", &Block::offset, "Offset in the slot; of a ragged block that of its ends, u32 [rows + 1].")
+        .def_ro("values", &Block::values, "Offset of a ragged block's values; 0 if it is not ragged.")
+        .def_ro("capacity", &Block::capacity, "Elements of all rows.")
         .def_prop_ro("ragged", &Block::is_ragged);
     nb::class_<SlotLayout>(m, "SlotLayout")
-        .def_static("make", &slot_layout, nb::arg("row_capacity"), nb::arg("range_capacity"), nb::arg("blocks"))
+        .def_static("make", &slot_layout, nb::arg("row_capacity"), nb::arg("range_capacity"), nb::arg("blocks"),
+                    "`blocks`: name, dtype, width of a row, whether it is ragged, elements there is room for at least.")
         .def_ro("row_capacity", &SlotLayout::row_capacity)
         .def_ro("range_capacity", &SlotLayout::range_capacity)
         .def_ro("blocks", &SlotLayout::blocks)

@@ -81,6 +81,9 @@ auto plain(A argument) {
     else return argument;
 }
 
+using SlotCall = nb::typed<nb::callable, void(u64)>;   // with the slot's address
+using RoundCall = nb::typed<nb::callable, void()>;
+
 // A Python callable as std::function, pointers as addresses; the plan keeps it alive and takes the GIL around it.
 template <class R, class... A>
 std::function<R(A...)> called(nb::callable callable) {
@@ -141,16 +144,18 @@ void bind_plan(nb::module_ &m) {
     for (u32 at = 0; at < phase_count; ++at)
         plan.def(phase_names[at],
                  [at](Plan &self, u64 slot) { self.run(static_cast<Phase>(at), slot_at(self, slot)); },
-                 nb::arg("slot_address"), nb::call_guard<WithoutGil>());
+                 nb::arg("slot_address"), nb::call_guard<WithoutGil>(),
+                 "Runs the phase; UserMistake if the plan was not compiled for it.");
     plan
         .def_prop_ro("step", &Plan::step, nb::rv_policy::reference_internal)
         .def("begin_round", &Plan::begin_round, nb::call_guard<WithoutGil>())
         .def("end_round", &Plan::end_round, nb::call_guard<WithoutGil>())
-        .def_prop_ro("steps_ahead", &Plan::steps_ahead)
+        .def_prop_ro("steps_ahead", &Plan::steps_ahead, "Steps that may be enqueued before collect().")
         .def("enqueue", [](Plan &self, u64 slot) { self.enqueue(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<WithoutGil>())
         .def("collect", [](Plan &self) { return reinterpret_cast<u64>(self.collect()); },
-             nb::call_guard<WithoutGil>())
+             nb::call_guard<WithoutGil>(),
+             "Waits for the enqueued steps; returns the address of their step blocks, in order.")
         .def("output", &output_of)
         .def_prop_ro("output_address", [](const Plan &self) { return reinterpret_cast<u64>(self.output()); })
         .def_prop_ro("rows", &Plan::rows)
@@ -174,19 +179,21 @@ void bind_plan(nb::module_ &m) {
              nb::arg("phases"), nb::arg("workspace_bytes"), nb::arg("constants"), nb::arg("output_offset"),
              nb::arg("rows"), nb::arg("width"), nb::arg("state"), nb::arg("base"), nb::arg("share"),
              nb::arg("isa") = "", nb::arg("outside") = 0, nb::arg("tile_rows") = 0, nb::arg("threads") = 1,
-             nb::arg("own_bytes") = 0)
+             nb::arg("own_bytes") = 0,
+             "`phases`: the stretches of each, as PlanStretch, PlanCall and PlanArgument say.")
         .def("set_outside",
-             [](CpuPlan &self, u32 at, nb::callable call) {
+             [](CpuPlan &self, u32 at, nb::typed<nb::callable, void(i64, u64)> call) {
                  self.set_outside(at, called<void, i64, u64>(std::move(call)));
              },
-             nb::arg("at"), nb::arg("call"))
+             nb::arg("at"), nb::arg("call"),
+             "Sets the call out of the plan of that number; it gets the rows present and the slot's address.")
         .def_prop_ro("work_address", [](const CpuPlan &self) { return reinterpret_cast<u64>(self.work()); });
 
     nb::class_<ForeignPlan, Plan>(m, "ForeignPlan", nb::dynamic_attr())
         .def("__init__",
-             [](ForeignPlan *self, u32 rows, u32 width, const std::map<std::string, nb::callable> &phases,
-                nb::callable begin_round, nb::callable end_round, std::optional<nb::callable> enqueue,
-                std::optional<nb::callable> collect, u32 steps_ahead) {
+             [](ForeignPlan *self, u32 rows, u32 width, const std::map<std::string, SlotCall> &phases,
+                RoundCall begin_round, RoundCall end_round, std::optional<SlotCall> enqueue,
+                std::optional<nb::typed<nb::callable, u64()>> collect, u32 steps_ahead) {
                  if (enqueue.has_value() != collect.has_value() || steps_ahead < 1 || (!enqueue && steps_ahead > 1))
                      mistake("plan", "enqueue and collect with steps_ahead, or none of them", "something else");
                  std::map<std::string, std::function<void(const u8 *)>> each;

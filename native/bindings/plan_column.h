@@ -2,6 +2,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <stdexcept>
@@ -12,6 +13,10 @@
 
 namespace st {
 namespace nb = nanobind;
+
+using Columns = nb::typed<nb::list, NamedValues>;   // Schema.native_columns()
+using FormatName =   // alone, or {"name": ...} with its options
+    nb::typed<nb::handle, std::variant<nb::str, nb::typed<nb::mapping, nb::str, nb::any>>>;
 
 // Python's decoder of media: it is called with a view of each and one of where their rows go, and gives a byte for
 // each.
@@ -81,8 +86,7 @@ class PythonSchemas : public SchemaSource {
     nb::object ask_;
 };
 
-// A format's name, or a dict {"name": ..., and its options}.
-inline RecordFormat format_of(nb::handle given) {
+inline RecordFormat format_of(FormatName given) {
     RecordFormat format;
     if (nb::isinstance<nb::str>(given)) {
         format.name = nb::cast<std::string>(given);

@@ -30,7 +30,8 @@ Arena create_arena(u32 workers, u32 averaging_frequency, u32 slot_count, const S
     return Arena::create(spec);
 }
 
-nb::dict progress_dict(const Arena &arena) {
+// Those of scores are floats.
+nb::typed<nb::dict, nb::str, i64> progress_dict(const Arena &arena) {
     const Progress progress = progress_of(arena);
     nb::dict dict;
     dict["finished_round"] = progress.finished_round;
@@ -75,26 +76,31 @@ void bind_arena(nb::module_ &m) {
         .def_prop_ro("slot_count", &Arena::slot_count)
         .def_prop_ro("slot_layout", &Arena::slot_layout)
         .def_prop_ro("state_layout", &Arena::state_layout)
-        .def("mean_address", [](const Arena &arena, i32 buffer) { return address_of(arena.mean(buffer)); })
-        .def("slot_address", [](const Arena &arena, i64 slot) { return address_of(arena.slot(slot)); })
+        .def("mean_address", [](const Arena &arena, i32 buffer) { return address_of(arena.mean(buffer)); },
+             nb::arg("buffer"))
+        .def("slot_address", [](const Arena &arena, i64 slot) { return address_of(arena.slot(slot)); },
+             nb::arg("slot"))
         .def("slot_result",
              [](const Arena &arena, i64 slot) {
                  const SlotResult &result = arena.slot_result(slot);
                  return std::tuple(result.loss_sum, result.weight_sum, static_cast<u32>(result.rejected));
-             })
+             },
+             nb::arg("slot"), "Returns loss, weight, and a value of Rejected.")
         .def("progress", &progress_dict);
 }
 
 void bind_supervisor(nb::module_ &m) {
     nb::class_<WorkerLook>(m, "WorkerLook")
         .def_ro("round", &WorkerLook::round)
-        .def_ro("slot", &WorkerLook::slot);
+        .def_ro("slot", &WorkerLook::slot, "Slot in hand; -1: none.");
     nb::class_<SupervisorEnd>(m, "SupervisorEnd")
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
         .def("tell", &SupervisorEnd::tell, nb::arg("stop"))
         .def("worker", &SupervisorEnd::worker, nb::arg("worker"))
-        .def("clear_dead", &SupervisorEnd::clear_dead, nb::arg("worker"))
-        .def("reject", &SupervisorEnd::reject, nb::arg("slot"), nb::arg("worker"));
+        .def("clear_dead", &SupervisorEnd::clear_dead, nb::arg("worker"),
+             "Clears up behind a worker, once its process is dead and waited for.")
+        .def("reject", &SupervisorEnd::reject, nb::arg("slot"), nb::arg("worker"),
+             "Rejects a slot while its worker is dead.");
 }
 
 void begin_training(CoordinatorEnd &end, i64 round, f32 learning_rate, u64 seed, i64 rows_seen, i64 row_bound,
@@ -108,21 +114,24 @@ void bind_coordinator(nb::module_ &m) {
     nb::class_<CoordinatorEnd>(m, "CoordinatorEnd")
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
         .def("begin", &begin_training, nb::kw_only(), nb::arg("round"), nb::arg("learning_rate"), nb::arg("seed") = 0,
-             nb::arg("rows_seen") = 0, nb::arg("row_bound") = -1, nb::arg("positions") = std::vector<Position>{})
-        .def("start", &CoordinatorEnd::start)
+             nb::arg("rows_seen") = 0, nb::arg("row_bound") = -1, nb::arg("positions") = std::vector<Position>{},
+             "Sets the state that the run continues from. `positions` are (partition, offset, row).")
+        .def("start", &CoordinatorEnd::start, "Sends READY.")
         .def("progress", [](const CoordinatorEnd &end) { return progress_dict(end.arena()); })
         .def("mean_address", [](const CoordinatorEnd &end, i32 buffer) { return address_of(end.arena().mean(buffer)); },
              nb::arg("buffer"))
         .def("beat", &CoordinatorEnd::beat)
         .def("stop", &CoordinatorEnd::stop)
-        .def("hold", &CoordinatorEnd::hold, nb::arg("held"))
-        .def("bound_rounds", &CoordinatorEnd::bound_rounds, nb::arg("bound"))
-        .def("allow_windows", &CoordinatorEnd::allow_windows, nb::arg("below"))
+        .def("hold", &CoordinatorEnd::hold, nb::arg("held"), "Keeps ingest from opening a round.")
+        .def("bound_rounds", &CoordinatorEnd::bound_rounds, nb::arg("bound"),
+             "Keeps ingest from opening a round from this number on; 0: any may open.")
+        .def("allow_windows", &CoordinatorEnd::allow_windows, nb::arg("below"),
+             "Lets windows below this number close.")
         .def("window_address",
              [](const CoordinatorEnd &end, i64 number) { return address_of(end.arena().window(number)); },
              nb::arg("number"))
         .def("release_slots", &CoordinatorEnd::release_slots, nb::arg("below"))
-        .def("pin_newest", &CoordinatorEnd::pin_newest)
+        .def("pin_newest", &CoordinatorEnd::pin_newest, "Returns (buffer, round).")
         .def("unpin", &CoordinatorEnd::unpin)
         .def("wait_round",
              [](const CoordinatorEnd &end, i64 round, f64 timeout_s) {
@@ -130,7 +139,8 @@ void bind_coordinator(nb::module_ &m) {
                  return end.wait_round(round, deadline_ns(timeout_s));
              },
              nb::arg("round"), nb::arg("timeout_s"))
-        .def("publication_due", &CoordinatorEnd::publication_due, nb::arg("due_ns"))
+        .def("publication_due", &CoordinatorEnd::publication_due, nb::arg("due_ns"),
+             "Sets the time of a publication, monotonic; 0: no round is closed for one.")
         .def("wait_publication",
              [](const CoordinatorEnd &end, i64 due_ns, f64 timeout_s) {
                  WithoutGil release;
@@ -143,16 +153,19 @@ void bind_coordinator(nb::module_ &m) {
                  std::vector<u8> bytes = end.dead_letters(last_round, entries);
                  return std::pair(bytes_of_vector(bytes), entries);
              },
-             nb::arg("last_round"))
+             nb::arg("last_round"), "Returns the entries that are not published, and their number.")
         .def("schemas",
              [](const CoordinatorEnd &end, i64 last_round) { return bytes_of_vector(end.schemas(last_round)); },
-             nb::arg("last_round"))
-        .def("release_dead_letters", &CoordinatorEnd::release_dead_letters, nb::arg("bytes"), nb::arg("entries"))
-        .def_prop_ro("dead_letter_bytes_waiting", &CoordinatorEnd::dead_letter_bytes_waiting);
+             nb::arg("last_round"), "Returns those of these entries that are schemas.")
+        .def("release_dead_letters", &CoordinatorEnd::release_dead_letters, nb::arg("bytes"), nb::arg("entries"),
+             "Releases entries that are published.")
+        .def_prop_ro("dead_letter_bytes_waiting", &CoordinatorEnd::dead_letter_bytes_waiting,
+                     "Bytes that wait for their publication.");
 }
 
 void bind_heartbeat(nb::module_ &m) {
-    nb::class_<Heartbeat>(m, "Heartbeat")
+    nb::class_<Heartbeat>(m, "Heartbeat",
+                          "A thread that beats, from now to stop(), whatever holds this program's Python up.")
         .def(nb::init<CoordinatorEnd &>(), nb::arg("end"), nb::keep_alive<1, 2>())
         .def("stop", &Heartbeat::stop, nb::call_guard<WithoutGil>());
 }
@@ -168,7 +181,8 @@ void bind_ingest_end(nb::module_ &m) {
              nb::arg("timeout_s"))
         .def("stop", &IngestEnd::stop)
         .def("fill_round", &IngestEnd::fill_round, nb::arg("round"), nb::arg("first_slot"), nb::arg("rows"),
-             nb::arg("closed") = true);
+             nb::arg("closed") = true,
+             "Fills slots first_slot.. with rows[i] rows each; no more come if it is closed.");
 }
 
 }  // namespace

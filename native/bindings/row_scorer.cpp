@@ -1,6 +1,8 @@
 // Predictions in the process that asks: Python rows → slot → plan → Python answers. One call is one snapshot's.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/answer_heads.h"
@@ -13,11 +15,16 @@
 namespace st {
 namespace {
 
+using PlanObject = nb::typed<nb::object, Plan>;
+using Rows = nb::typed<nb::handle, std::variant<NamedValues, nb::typed<nb::list, NamedValues>>>;
+using FailedRows = nb::typed<nb::list, std::tuple<i64, std::string, std::string>>;   // row, path, reason
+template <class Answers> using WithFailures = nb::typed<nb::tuple, Answers, FailedRows>;
+
 // A slot and what fills it. One thread at a time; the parameters are the plan's and shared.
 class RowScorer {
   public:
     // From `free_from` rows a batch on the GIL is given up while the plan runs: for less that costs more than it gives.
-    RowScorer(nb::object plan, std::shared_ptr<const DecodePlan> decode, const std::vector<AnswerHead> &heads,
+    RowScorer(PlanObject plan, std::shared_ptr<const DecodePlan> decode, const std::vector<AnswerHead> &heads,
               u32 free_from)
         : held_(plan), predictor_(nb::cast<Plan &>(plan), *decode), batch_(decode), rows_(decode), writer_(decode),
           free_from_(free_from), prediction_(text(prediction_key)), probabilities_(text(probabilities_key)) {
@@ -36,7 +43,7 @@ class RowScorer {
 
     // `rows`: a dict, or a list of dicts; a list's answers are a list, in which None stands for a row that failed.
     // Gives (answers, [(row, path, reason)]).
-    nb::tuple score_rows(nb::handle rows) {
+    WithFailures<nb::any> score_rows(Rows rows) {
         form_ = PyDict_Check(rows.ptr()) ? PythonForm::row : PythonForm::rows;
         rows_.begin(rows.ptr());
         begin(rows_);
@@ -45,13 +52,13 @@ class RowScorer {
     }
 
     // `columns`: a dict of lists and 1-dimensional arrays of numbers, of one length. Gives as score_rows().
-    nb::tuple score_columns(nb::dict given) {
+    WithFailures<nb::typed<nb::list, nb::any>> score_columns(NamedValues given) {
         predict_columns(given);
         return answers();
     }
 
     // The same as (bytes of rows x width float64, [(row, path, reason)]), without those rows that failed.
-    nb::tuple outputs_of_columns(nb::dict given) {
+    WithFailures<nb::bytes> outputs_of_columns(NamedValues given) {
         predict_columns(given);
         return nb::make_tuple(nb::bytes(values_.data(), values_.size() * sizeof(f64)), failed());
     }
@@ -207,17 +214,21 @@ class RowScorer {
 }  // namespace
 
 void bind_row_scorer(nb::module_ &m) {
-    nb::class_<RowScorer>(m, "RowScorer")
+    nb::class_<RowScorer>(m, "RowScorer",
+                          "Predicts Python rows with one snapshot: slot, plan, answers. One thread at a time.")
         .def(
             "__init__",
-            [](RowScorer *self, nb::object plan, std::shared_ptr<DecodePlan> decode,
+            [](RowScorer *self, PlanObject plan, std::shared_ptr<DecodePlan> decode,
                const AnswerHeads &heads, u32 free_from) {
                 new (self) RowScorer(std::move(plan), std::move(decode), answer_heads(heads), free_from);
             },
             nb::arg("plan"), nb::arg("decode_plan"), nb::arg("heads"), nb::arg("free_from"))
-        .def("score_rows", &RowScorer::score_rows, nb::arg("rows"))
-        .def("score_columns", &RowScorer::score_columns, nb::arg("columns"))
-        .def("outputs_of_columns", &RowScorer::outputs_of_columns, nb::arg("columns"));
+        .def("score_rows", &RowScorer::score_rows, nb::arg("rows"),
+             "Returns (an answer or a list of them, [(row, path, reason)]); None is the answer of a row that failed.")
+        .def("score_columns", &RowScorer::score_columns, nb::arg("columns"),
+             "Does the same for lists and 1-dimensional arrays of numbers of one length.")
+        .def("outputs_of_columns", &RowScorer::outputs_of_columns, nb::arg("columns"),
+             "Does the same as (rows, width) float64, without those rows that failed.");
 }
 
 }  // namespace st

@@ -109,8 +109,10 @@ void bind_state(nb::module_ &m) {
     m.attr("OUTER_SETTINGS") = OUTER_SETTINGS;
     m.attr("SCHEDULE_STANDING") = SCHEDULE_STANDING;
     m.attr("WINDOWS_CLOSED") = WINDOWS_CLOSED;
-    m.def("binary_curves", &binary_curves, nb::arg("tally"));
-    m.def("place", &place_blocks, nb::arg("sizes"));
+    m.def("binary_curves", &binary_curves, nb::arg("tally"), "Returns AUC and average precision; -1: full.");
+    m.def("place", &place_blocks, nb::arg("sizes"),
+          "Places buffers one behind the other on cache lines, as a state's blocks lie.\n\n"
+          "Returns their offsets, and where the last one ends.");
     m.def("state_rules", [] {
         nb::dict rules;
         for (const Rule &rule : state_rules()) {
@@ -119,7 +121,8 @@ void bind_state(nb::module_ &m) {
             rules[rule.name] = nb::tuple(dtypes);
         }
         return rules;
-    });
+    }, nb::sig("def state_rules() -> dict[str, tuple[str, ...]]"),
+    "Returns the dtypes that each rule can store, by the name of the rule.");
     nb::class_<StateBlockSpec>(m, "StateBlockSpec")
         .def(
             "__init__",
@@ -129,37 +132,46 @@ void bind_state(nb::module_ &m) {
                                           std::move(rows_of), std::move(dtype)};
             },
             nb::arg("name"), nb::arg("group"), nb::arg("rule"), nb::arg("shape"), nb::arg("dtype") = "",
-            nb::arg("rows_of") = "");
+            nb::arg("rows_of") = "",
+            "`dtype`: one the rule takes; empty: its first. `rows_of`: the block that says whose its rows are.");
     nb::class_<StateBlock>(m, "StateBlock")
         .def_ro("name", &StateBlock::name)
         .def_ro("group", &StateBlock::group)
         .def_prop_ro("rule", [](const StateBlock &block) { return block.rule->name; })
         .def_prop_ro("dtype", [](const StateBlock &block) { return name_of(block.dtype); })
-        .def_prop_ro("shape", [](const StateBlock &block) { return nb::tuple(nb::cast(block.shape)); })
+        .def_prop_ro("shape", [](const StateBlock &block) { return nb::tuple(nb::cast(block.shape)); },
+                     nb::for_getter(nb::sig("def shape(self) -> tuple[int, ...]")))
         .def_ro("offset", &StateBlock::offset)
         .def_ro("part_offset", &StateBlock::part_offset)
         .def_prop_ro("count", &StateBlock::count)
         .def_prop_ro("bytes", &StateBlock::bytes);
-    nb::class_<PublishedLayout>(m, "PublishedLayout")
+    nb::class_<PublishedLayout>(m, "PublishedLayout",
+                                "The blocks of a mean buffer. A block kept per worker is there once per worker, as\n"
+                                "`<block>@<worker>`, shape (1, ...).")
         .def_ro("blocks", &PublishedLayout::blocks)
         .def_ro("state_bytes", &PublishedLayout::state_bytes);
     nb::class_<StateLayout>(m, "StateLayout")
-        .def_static("make", &StateLayout::make, nb::arg("blocks"))
+        .def_static("make", &StateLayout::make, nb::arg("blocks"),
+                    "Lays out the learned part, then the statistics part, each in the order given.")
         .def_ro("blocks", &StateLayout::blocks)
         .def_ro("learned_bytes", &StateLayout::learned_bytes)
         .def_ro("state_bytes", &StateLayout::state_bytes)
         .def_prop_ro("statistics_bytes", &StateLayout::statistics_bytes)
         .def("published", &StateLayout::published, nb::arg("workers"))
-        .def("begin_lineage", &begin_lineage, nb::arg("state"), nb::arg("workers"), nb::arg("mean"));
+        .def("begin_lineage", &begin_lineage, nb::arg("state"), nb::arg("workers"), nb::arg("mean"),
+             "Writes the mean buffer a lineage starts from: each published block has the values it has in `state`.");
     m.def(
         "copy_changed",
         [](Address to, Address from, u64 size, u64 most) {
             WithoutGil release;
             return copy_changed(reinterpret_cast<u8 *>(to), reinterpret_cast<const u8 *>(from), size, most);
         },
-        nb::arg("to"), nb::arg("from_"), nb::arg("size"), nb::arg("most"));
+        nb::arg("to"), nb::arg("from_"), nb::arg("size"), nb::arg("most"),
+        "Copies between addresses; equal pages stay as they are. Returns the bytes written, and ends at `most`.");
     m.def("average", &average, nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"),
-          nb::arg("first_moments") = 0);
+          nb::arg("first_moments") = 0,
+          "Takes addresses: of the start, of (each worker's vector, its weight sum), of the mean, and of a statistics\n"
+          "part whose moments replace the start's.");
 }
 
 }  // namespace st

@@ -28,7 +28,9 @@ void moments_of_slots(const StateLayout &layout, const SlotLayout &slot_layout, 
 
 void bind_worker(nb::module_ &m) {
     m.def("first_moments", &moments_of_slots, nb::arg("layout"), nb::arg("slot_layout"), nb::arg("slots"),
-          nb::arg("base"));
+          nb::arg("base"),
+          "Writes the first mean and variance of each column, from the slots at these addresses, into a statistics\n"
+          "part. `base` is the address of that part.");
     nb::enum_<WorkerStatus>(m, "WorkerStatus", nb::is_arithmetic())
         .value("WORKING", WorkerStatus::working)
         .value("FINISHED", WorkerStatus::finished)
@@ -36,12 +38,12 @@ void bind_worker(nb::module_ &m) {
         .value("DIVERGED", WorkerStatus::diverged);
     nb::class_<Worker>(m, "Worker")
         .def(nb::init<Arena &, u32>(), nb::arg("arena"), nb::arg("worker"), nb::keep_alive<1, 2>())
-        .def_prop_ro("round", &Worker::round_number)
+        .def_prop_ro("round", &Worker::round_number, "Round that is begun.")
         .def_prop_ro("state_address", [](Worker &worker) { return address_of(worker.round().memory().state); })
         .def_prop_ro("share_address", [](Worker &worker) { return address_of(worker.round().memory().share); })
         .def_prop_ro("base_address", [](Worker &worker) { return address_of(worker.round().memory().base); })
         .def("follow",
-             [](Worker &worker, nb::callable rate_of) {
+             [](Worker &worker, nb::typed<nb::callable, f32(i64, f64)> rate_of) {
                  worker.round().follow([rate_of = std::move(rate_of)](i64 steps, f64 left) {
                      WithGil held;
                      return nb::cast<f32>(rate_of(steps, left));
@@ -64,15 +66,18 @@ void bind_worker(nb::module_ &m) {
 }
 
 void bind_log(nb::module_ &m) {
-    nb::class_<LogSource>(m, "LogSource").def(nb::init<LogSource::Open>(), nb::arg("open"));
+    nb::class_<LogSource>(m, "LogSource",
+                          "The records that ranges of a round log touch.\n\n"
+                          "`open` gives the source of a partition from an offset on.")
+        .def(nb::init<LogSource::Open>(), nb::arg("open"));
     nb::enum_<LogStatus>(m, "LogStatus", nb::is_arithmetic())
         .value("FILLED", LogStatus::filled)
-        .value("LACKING", LogStatus::lacking)
+        .value("LACKING", LogStatus::lacking, "A partition holds fewer records than the range says.")
         .value("SILENT", LogStatus::silent);
-    nb::class_<LogFiller>(m, "LogFiller")
+    nb::class_<LogFiller>(m, "LogFiller", "Slots with the rows that a log gives them.")
         .def(
             "__init__",
-            [](LogFiller *self, Arena &arena, LogSource &source, f64 silence_s, nb::handle format,
+            [](LogFiller *self, Arena &arena, LogSource &source, f64 silence_s, FormatName format,
                std::shared_ptr<DecodePlan> plan) {
                 BatchFiller batch(format_of(format), std::move(plan));
                 new (self) LogFiller(arena, source, static_cast<i64>(silence_s * 1e9), std::move(batch));
@@ -88,7 +93,8 @@ void bind_log(nb::module_ &m) {
                 const LogFilled filled = filler.fill(slot, own);
                 return std::tuple(filled.status, filled.rows, filled.range);
             },
-            nb::arg("slot"), nb::arg("ranges"));
+            nb::arg("slot"), nb::arg("ranges"),
+            "Returns the ending, the slot's rows, and the number of the range that was not filled.");
 }
 
 void bind_log_structs(nb::module_ &m) {
@@ -121,9 +127,9 @@ void bind_train(nb::module_ &m) {
         .def("take", [](RoundLogThread &thread) {
             i64 last_round = -1;
             GatheredLog log = thread.take(last_round);
-            return nb::make_tuple(last_round, log.newest_timestamp_ms, bytes_of_vector(log.rounds),
-                                  bytes_of_vector(log.slots), bytes_of_vector(log.ranges));
-        });
+            return std::tuple(last_round, log.newest_timestamp_ms, bytes_of_vector(log.rounds),
+                              bytes_of_vector(log.slots), bytes_of_vector(log.ranges));
+        }, "Returns (last round, newest timestamp in ms, rounds, slots, ranges).");
 }
 
 }  // namespace st

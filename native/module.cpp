@@ -5,7 +5,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);   // a process that ends while threads hold objects is no leak worth a message
-    m.doc() = "streamtrain's native code; see _native.pyi";
+    m.doc() = "streamtrain's native code. `python -m tests.native.stub` writes its stub, _native.pyi.";
     st::bind_memory(m);
     st::bind_state(m);
     st::bind_engine(m);

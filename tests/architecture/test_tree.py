@@ -1,12 +1,10 @@
 """Tests of the tree: what lies where, and native folders that include one another in one order.
 
-Also: `_native.pyi` names what is built, and imports start nothing.
+Also: imports start nothing.
 """
 
 from __future__ import annotations
 
-import ast
-import enum
 import json
 import os
 import re
@@ -77,54 +75,6 @@ def test_settings_of_librdkafka_are_in_the_native_table_alone(tracked: list[str]
     setting = re.compile("|".join(f'"{re.escape(name)}"' for name in sorted(names)))
     python = [name for name in tracked if name.startswith("streamtrain/") and name.endswith(".py")]
     assert [(name, found) for name in python for found in setting.findall(text(name))] == []
-
-
-def public_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
-    """Returns the names that a stub's body defines."""
-    names: dict[str, ast.stmt] = {}
-    for node in body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            names[node.name] = node
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names[node.target.id] = node
-        elif isinstance(node, ast.Assign):
-            names |= {target.id: node for target in node.targets if isinstance(target, ast.Name)}
-    return names
-
-
-def stub_names(body: list[ast.stmt]) -> dict[str, set[str]]:
-    """Each public name of the stub, with the public members where it is a class, those of its bases in the stub too."""
-    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
-
-    def members(node: ast.ClassDef) -> set[str]:
-        inherited = [members(classes[base.id]) for base in node.bases if getattr(base, "id", "") in classes]
-        own = {name for name in public_names(node.body) if not name.startswith("_")}
-        return own.union(*inherited)
-
-    public = {name: node for name, node in public_names(body).items() if not name.startswith("_")}
-    return {name: members(node) if isinstance(node, ast.ClassDef) else set() for name, node in public.items()}
-
-
-def built_names() -> dict[str, set[str]]:
-    """The same of the built module."""
-    names: dict[str, set[str]] = {}
-    for name, value in vars(_native).items():
-        members = dir(value) if isinstance(value, type) else ()
-        if isinstance(value, enum.EnumType):
-            members = value.__members__
-        if not name.startswith("_"):
-            names[name] = {member for member in members if not member.startswith("_")}
-    return names
-
-
-def test_the_stub_and_the_built_module_agree():
-    stub = stub_names(ast.parse(text("streamtrain/_native.pyi")).body)
-    built = built_names()
-    assert set(stub) == set(built)
-    for name in built:
-        value = getattr(_native, name)
-        if not (isinstance(value, type) and issubclass(value, Exception)):  # whose inherited members no stub repeats
-            assert stub[name] == built[name], name
 
 
 IMPORT_S = 0.1

@@ -1129,6 +1129,17 @@ class RecordEncoder:
     def most_rows(self) -> int:
         """The largest number of rows in one record."""
 
+class RowReader:
+    def __init__(
+        self, format: object, columns: list[dict[str, Any]], short_columns: Sequence[int], layout: SlotLayout
+    ) -> None: ...
+    def read(
+        self, record: bytes, around: RecordAround | None = None
+    ) -> tuple[list[dict[str, Any]], list[tuple[int, int, str, str, bool]]]:
+        """
+        Returns the rows that can be read, and (row_from, row_to, path, reason, remainder) of the others.
+        """
+
 class BodyForm(enum.Enum):
     """
     The form of the answer to a body: one row's object, an array, or an error as an object.

@@ -12,10 +12,10 @@
 namespace st {
 namespace {
 
-// A column as streamtrain/columns/rows.py describes it; one from around a record is passed over.
+// A column as streamtrain/columns/rows.py describes it; one whose cells it does not describe is passed over.
 PlanColumn kept_column(nb::dict given, std::vector<nb::object> &values) {
     PlanColumn column = column_of(given);
-    if (!column.from.empty()) return column;
+    if (!given.contains("cells")) return column;
     PythonCells::Settings settings;
     const auto form = nb::cast<std::string>(given["cells"]);
     settings.form = form == "list" ? CellForm::list : form == "pairs" ? CellForm::pairs : CellForm::value;
@@ -83,8 +83,13 @@ class RowReader {
 void bind_row_reader(nb::module_ &m) {
     nb::class_<RowReader>(m, "RowReader")
         .def(nb::init<nb::handle, nb::list, std::vector<u32>, const SlotLayout &>(), nb::arg("format"),
-             nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"))
-        .def("read", &RowReader::read, nb::arg("record"), nb::arg("around") = nb::none());
+             nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"),
+             nb::sig("def __init__(self, format: object, columns: list[dict[str, Any]], short_columns: Sequence[int], "
+                     "layout: SlotLayout) -> None"))
+        .def("read", &RowReader::read, nb::arg("record"), nb::arg("around") = nb::none(),
+             nb::sig("def read(self, record: bytes, around: RecordAround | None = None) -> "
+                     "tuple[list[dict[str, Any]], list[tuple[int, int, str, str, bool]]]"),
+             "Returns the rows that can be read, and (row_from, row_to, path, reason, remainder) of the others.");
 }
 
 }  // namespace st

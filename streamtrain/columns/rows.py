@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgpack
 
 from streamtrain import _native
+from streamtrain.columns.column import Column
 from streamtrain.columns.formats import Format
 from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.forms import Names, is_columns
@@ -67,14 +68,13 @@ class RowReader:
     def __init__(self, schema: Schema, format_name: Format, texts: bool = False) -> None:
         """`texts`: cells of a format that has nothing but texts stay texts, even in columns of numbers."""
         self._paths, self._names, self._format = schema.paths, Names.of(schema), name_of(format_name)
-        columns = [_described(schema, name, texts) for name, _ in schema.columns]
-        widths = Counter(column["block"] for column in columns)
-        layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, [(name, "i32", each) for name, each in widths.items()])
-        self._native = _native.RowReader(format_name, columns, schema.short_columns(), layout)
+        self._decoded = _native_reader(schema, format_name, schema.decoded_names, texts)
+        others = [name for name, column in schema.columns if not schema.is_decoded(name, column)]
+        self._every = _native_reader(schema, format_name, dict(schema.columns), texts) if others else None
 
     def rows(self, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()) -> RecordRows:
         """Returns what record_rows() does."""
-        found, dead = self._native.read(record, _native.RecordAround(0, 0, -1, None, list(headers)))
+        found, dead = self._read(record, _native.RecordAround(0, 0, -1, None, list(headers)))
         broken, unusable = None, dict[int, Unusable]()
         for row_from, row_to, path, reason, is_rest in dead:
             if is_rest:
@@ -88,6 +88,12 @@ class RowReader:
         if len(documents) == count:
             rows = [given if isinstance(given, dict) else row for given, row in zip(documents, rows, strict=True)]
         return RecordRows(rows, broken)
+
+    def _read(self, record: bytes, around: _native.RecordAround) -> tuple[list[dict[str, Any]], list[Any]]:
+        """Rows with the cells of every column, where those that no decoder reads change nothing of what a row is."""
+        found = self._decoded.read(record, around)
+        every = found if self._every is None else self._every.read(record, around)
+        return every if len(every[0]) == len(found[0]) and every[1] == found[1] else found
 
     def _documents(self, record: bytes, count: int) -> list[Any]:
         """The rows of a JSON or msgpack record as they are, of which those by name are dicts; of other formats none."""
@@ -136,17 +142,31 @@ class _Library(NamedTuple):
 _LIBRARIES = {"json": _Library(_from_json, _to_json), "msgpack": _Library(msgpack.unpackb, msgpack.packb)}
 
 
-def _described(schema: Schema, name: str, texts: bool) -> dict[str, Any]:
-    """A column as _native.RowReader takes it."""
-    column = dict(schema.columns)[name]
-    entry, path = column.entry, schema.paths.get(name)
+def _native_reader(schema: Schema, format: Format, names: Collection[str], texts: bool) -> _native.RowReader:
+    """A reader of the columns of these names, but for those that are not in the record."""
+    columns = [
+        _placed(schema, name, column) | (_described(column, texts) if name in names and column.around is None else {})
+        for name, column in schema.columns
+    ]
+    widths = Counter(column.get("block", "none") for column in columns)
+    layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, [(name, "i32", each) for name, each in widths.items()])
+    return _native.RowReader(format, columns, schema.short_columns(), layout)
+
+
+def _placed(schema: Schema, name: str, column: Column) -> dict[str, Any]:
+    """A column as _native.RowReader passes it over."""
+    path = schema.paths.get(name)
     where: dict[str, Any] = {} if path is None else {"path": list(path), "place": place(path)}
-    where |= {} if column.around is None else {"from": column.around}
-    spaces = getattr(column, "namespaces", None)
+    return {"name": name, "kind": None, **where, **({} if column.around is None else {"from": column.around})}
+
+
+def _described(column: Column, texts: bool) -> dict[str, Any]:
+    """The rest of a column as it reads it."""
+    entry, spaces = column.entry, getattr(column, "namespaces", None)
     return {
-        "name": name, "kind": None, "block": column.role, "cells": entry.cells(column),
-        "is_text": texts or entry.is_text(column), "takes_names": entry.takes_names(column),
-        "unit": entry.time_unit(column), "namespaces": None if spaces is None else list(spaces), **where,
+        "block": column.role, "cells": entry.cells(column), "is_text": texts or entry.is_text(column),
+        "takes_names": entry.takes_names(column), "unit": entry.time_unit(column),
+        "namespaces": None if spaces is None else list(spaces),
     }  # fmt: skip
 
 

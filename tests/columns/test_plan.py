@@ -281,6 +281,16 @@ def test_an_array_in_a_column_the_job_ignores_is_a_cell(name: str) -> None:
     assert record_rows(TAGGED, name, encode(columns)).rows == turned
 
 
+def test_what_no_decoder_reads_changes_nothing_of_what_a_row_is() -> None:
+    schema = Schema.from_columns({"x": {}, "id": {"role": "key"}, "y": {"role": "label"}}, "binary_cross_entropy")
+    assert record_rows(schema, "json", b'[[1, "a", 0]]').rows == [{"x": 1, "id": "a", "y": 0}]
+    assert record_rows(schema, "json", b'[[1, {"a": 2}, 0]]').rows == [{"x": 1, "y": 0}]
+    requests = schema.for_requests()
+    assert record_rows(requests, "msgpack", msgpack.packb({"x": [1, 2], "y": [0]})).rows == [{"x": 1}, {"x": 2}]
+    rows = record_rows(requests, "json", b'[[1, 2], [3, "a", 5]]').rows
+    assert rows == [{"x": 1, "id": 2}, {"x": 3, "id": "a", "y": 5}]
+
+
 def test_a_remainder_is_named_and_a_row_that_cannot_be_read_has_a_path() -> None:
     record = msgpack.packb([{"x": 1, "y": 0}, {"x": 2, "y": b"raw"}, {"x": 3, "y": 1}])
     found = record_rows(TAGGED, "msgpack", record[:-2])

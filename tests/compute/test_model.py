@@ -80,7 +80,7 @@ def assert_gradients(rigged: Any) -> None:
     names = [b for b in rigged.model.blocks if b.group == "parameters"]
     rng = np.random.default_rng(5)
     for block in names:
-        for element in rng.choice(block.count, min(block.count, 4), replace=False):
+        for element in rng.choice(block.count, min(block.count, 6), replace=False):
             at, found, places = block.offset // 4 + element, [], []
             for sign in (1, -1):
                 rigged.state[:] = before

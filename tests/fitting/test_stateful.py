@@ -250,7 +250,7 @@ def holders(found: Any) -> list[list[int]]:
 def test_a_vocabulary_does_not_depend_on_the_number_of_workers() -> None:
     """Full ones, of 3 and 100 ids, and one with room for all."""
     given, found = id_rows(), []
-    for workers in (1, 4):
+    for workers in (1, 2, 4):
         tables = job({"capacity": 3, "admit": 3}, workers)
         for capacity in (100, 5000):
             vocabulary = {"capacity": capacity, "admit": 3}

@@ -26,12 +26,12 @@ from streamtrain.cli.commands import REGISTRY as COMMANDS
 from streamtrain.cli.session import COMMON
 from streamtrain.columns import formats, kinds, transforms
 from streamtrain.compute import (
+    activations,
     averagings,
     backends,
     initializers,
     layers,
     losses,
-    ops,
     optimizers,
     schedules,
     stateful,
@@ -42,8 +42,9 @@ from streamtrain.files import forms
 from streamtrain.job import settings_table
 from streamtrain.job.mistakes import show_value
 from streamtrain.registry import BaseRegistry
-from streamtrain.telemetry import PredictorMeters, TrainerMeters
+from streamtrain.telemetry.predictor import PredictorMeters
 from streamtrain.telemetry.serving import ServingTable
+from streamtrain.telemetry.trainer import TrainerMeters
 from streamtrain.topics import REGISTRY as TOPICS
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
 from streamtrain.topics.topic import Topic, all_topics
@@ -164,7 +165,7 @@ for each dot; a property of librdkafka has one underscore for each of its own do
 
 def takes(option: Option) -> str:
     names = set(option.names())
-    if names >= set(ops.activations()):
+    if names >= set(activations.names()):
         return "an [activation](#activations)" + (", or `none`" if "none" in names else "")
     if names >= set(initializers.REGISTRY.names()):
         return "an [initializer](#initializers), or `auto`"
@@ -219,14 +220,13 @@ def priority(backend: str) -> str:
 
 
 def model() -> str:
-    activations = [(code(name), cell(ops.REGISTRY.help(name).removeprefix("activation ")))
-                   for name in sorted(ops.activations())]  # fmt: skip
+    known = [(code(name), cell(activations.REGISTRY.help(name))) for name in activations.names()]
     return page(
         "Layers, losses and optimizers",
         "What a job's network may be made of and how it learns. [The network](../model.md) shows them together.",
         entries(layers.REGISTRY, "Layers", layers.options, for_example=layer_example),
         entries(vertices.REGISTRY, "Vertices", vertices.options, for_example=vertex_example),
-        [*section("Activations", ABOUT["Activations"]), *table(["activation", "what it computes"], activations)],
+        [*section("Activations", ABOUT["Activations"]), *table(["activation", "what it computes"], known)],
         entries(initializers.REGISTRY, "Initializers"),
         entries(losses.REGISTRY, "Losses", losses.options, label=label_of),
         entries(optimizers.REGISTRY, "Optimizers", optimizers.own_options,

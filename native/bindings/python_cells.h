@@ -25,7 +25,11 @@ class PythonCells final : public Kind {
     PythonCells(Settings settings, std::vector<nb::object> &values)
         : settings_(std::move(settings)), values_(values) {}
 
-    const char *expected() const override { return "a cell that can be read"; }
+    const char *expected() const override {
+        if (settings_.form == CellForm::pairs) return "list of pairs of an index or a name and a number";
+        if (settings_.form == CellForm::list) return "a list of cells that can be read";
+        return settings_.is_text ? "text" : "a cell that can be read";
+    }
     void place(SlotPlaces &places) override { place_ = places.take(sizeof(u32)); }
     Place place() const { return place_; }
 

@@ -69,7 +69,7 @@ class ColumnSelection:
         columns = {
             name: column for name, column in schema.columns if label or not column.entry.decoded or name in requests
         }
-        self.columns = columns
+        self.schema, self.columns = schema, columns
         self.numbers = {name for name, column in columns.items()
                         if column.entry.is_numeric(column) and column.parse != DECIMAL_COMMA
                         and not is_connect(column.parse)}  # fmt: skip

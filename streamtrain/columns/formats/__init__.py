@@ -7,7 +7,7 @@ examples are tests/oracles/<stem>.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -66,6 +66,23 @@ def is_lines(format: Format) -> bool:
     return getattr(_of(format)[0], "LINES", False)
 
 
+def has_namespaces(format: Format) -> bool:
+    """Returns True if features of the format have namespaces, of which columns may name some. Its module has
+    NAMESPACES."""
+    return hasattr(_of(format)[0], "NAMESPACES")
+
+
+def for_columns(name: str, columns: Iterable[Any]) -> Format:
+    """Returns the format with the options that the columns have taken from one such: of_columns() the other way."""
+    given: dict[str, Any] = {}
+    for setting, option in getattr(record_format(name), "OF_COLUMNS", {}).items():
+        values = {getattr(column, setting) for column in columns} - {None}
+        if len(values) > 1:
+            raise UserMistake(f"{setting}: expected one for all columns that a file of {name} gives, got {values}")
+        given |= dict.fromkeys([option] if values else [], *values)
+    return {"name": name, **given}
+
+
 def of_columns(format: Format) -> dict[str, Any]:
     """Settings that columns have of it where they do not say their own: a module's OF_COLUMNS, by its options."""
     module, given = _of(format)
@@ -84,7 +101,7 @@ def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
     for name, column in schema.columns:
         if name in names and (form := column.entry.cells(column)) not in cells:
             yield name, f"expected a format whose cells may be {_FORMS[form]}, got {module.__name__.rpartition('.')[2]}"
-        elif name in names and getattr(column, "namespaces", None) is not None and not hasattr(module, "NAMESPACES"):
+        elif name in names and getattr(column, "namespaces", None) is not None and not has_namespaces(format):
             got = module.__name__.rpartition(".")[2]
             yield name, f"namespaces: expected a format whose features stand in some, such as vw, got {got}"
         elif name in names and is_connect(getattr(column, "parse", None)) and not hasattr(module, "CONNECT_DECIMALS"):

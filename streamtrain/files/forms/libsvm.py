@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamtrain.columns.forms import FileRows
 from streamtrain.columns.rejected import Unreadable
-from streamtrain.files.column_selection import Row
-from streamtrain.files.format_lines import format_rows, text_lines
+from streamtrain.files.blocks import Size
+from streamtrain.files.column_selection import ColumnSelection, Row
+from streamtrain.files.format_lines import format_blocks, format_rows, text_lines
 from streamtrain.files.source import Source
 
 HELP = "libsvm's lines"
@@ -17,6 +19,10 @@ _COMMENT = b"#"
 
 def rows(source: Source) -> Iterator[tuple[int, Row | Unreadable]]:
     return format_rows(source, "libsvm", _COMMENT)
+
+
+def blocks(source: Source, selection: ColumnSelection, size: Size) -> Iterator[FileRows]:
+    return format_blocks(source, selection, size, "libsvm", _COMMENT)
 
 
 def count(source: Source) -> int:

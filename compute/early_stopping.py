@@ -32,7 +32,7 @@ def choose_score(figures: Sequence[str], score: str | None, minimise: bool | Non
 
 
 @dataclass(frozen=True)
-class Standing:
+class StoppingState:
     """The status after evaluations in their order. `score` is the newest, `best_score` the best, and `mark` the
     score that others must beat. `since` counts the evaluations in a row that did not. Scores are None if none was
     finite."""
@@ -46,7 +46,7 @@ class Standing:
     mark_version: int | None = None
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Standing:
+    def from_dict(cls, values: Mapping[str, Any]) -> StoppingState:
         return cls(**{each.name: values[each.name] for each in fields(cls) if each.name in values})
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,9 +74,9 @@ class Conditions:
         limits = (self.best_score, self.no_improvement, self.rows, self.epochs, self.time_s)
         return any(each is not None for each in limits)
 
-    def after(self, standing: Standing, score: float, version: int) -> Standing:
+    def after(self, stopping: StoppingState, score: float, version: int) -> StoppingState:
         """With one evaluation more: of the snapshot of that version."""
-        now = replace(standing, evaluations=standing.evaluations + 1, since=standing.since + 1, score=score)
+        now = replace(stopping, evaluations=stopping.evaluations + 1, since=stopping.since + 1, score=score)
         worst = math.inf if self.minimise else -math.inf
         if better(score, worst if now.best_score is None else now.best_score, self.minimise):
             now = replace(now, best_score=score, best_version=version)
@@ -84,37 +84,37 @@ class Conditions:
             now = replace(now, since=0, mark=score, mark_version=version)
         return now
 
-    def met(self, standing: Standing, rows: int, seconds: float, epochs: int = 0) -> tuple[str, str]:
+    def met(self, stopping: StoppingState, rows: int, seconds: float, epochs: int = 0) -> tuple[str, str]:
         """(name, its figures) of the first that is met, with so many rows trained, seconds gone by and passes over the
         rows done; ("", "") where training goes on."""
         found = {
-            "invalid_score": self._invalid_score(standing),
-            "best_score": self._best_score(standing),
-            "no_improvement": self._no_improvement(standing),
+            "invalid_score": self._invalid_score(stopping),
+            "best_score": self._best_score(stopping),
+            "no_improvement": self._no_improvement(stopping),
             "rows": _reached(rows, self.rows, f"{rows:,} rows are trained of {self.rows or 0:,}"),
             "epochs": _reached(epochs, self.epochs, f"{epochs} passes over the rows are done"),
             "time": _reached(seconds, self.time_s, f"{seconds:.1f} s have passed of {self.time_s or 0:g} s"),
         }
         return next(((name, why) for name, why in found.items() if why), ("", ""))
 
-    def _invalid_score(self, standing: Standing) -> str:
-        score = standing.score
+    def _invalid_score(self, stopping: StoppingState) -> str:
+        score = stopping.score
         wrong = self.invalid_score and score is not None and not math.isfinite(score)
         return f"the score is {score}" if wrong else ""
 
-    def _best_score(self, standing: Standing) -> str:
-        score, target = standing.score, self.best_score
+    def _best_score(self, stopping: StoppingState) -> str:
+        score, target = stopping.score, self.best_score
         if score is None or target is None or not reaches(score, target, self.minimise):
             return ""
         return f"{score:.6g} reaches {target:g}"
 
-    def _no_improvement(self, standing: Standing) -> str:
-        if self.no_improvement is None or standing.since < self.no_improvement:
+    def _no_improvement(self, stopping: StoppingState) -> str:
+        if self.no_improvement is None or stopping.since < self.no_improvement:
             return ""
         by = f" by more than {self.least_improvement:g}" if self.least_improvement else ""
-        mark = standing.mark
-        than = "finite" if mark is None else f"better{by} than {mark:.6g} of snapshot {standing.mark_version}"
-        return f"{standing.since} evaluations were not {than}"
+        mark = stopping.mark
+        than = "finite" if mark is None else f"better{by} than {mark:.6g} of snapshot {stopping.mark_version}"
+        return f"{stopping.since} evaluations were not {than}"
 
 
 def _reached(now: float, limit: float | None, why: str) -> str:

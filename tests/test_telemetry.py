@@ -40,8 +40,8 @@ from streamtrain.run.dead_letters import Letters
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.request_spans import RequestSpans
 from streamtrain.run.roles import predictor
+from streamtrain.serving.app import Application
 from streamtrain.serving.config import Config
-from streamtrain.serving.door import Door
 from streamtrain.telemetry import devices, processes, server, tracing
 from streamtrain.telemetry.predictor import PredictorMeters
 from streamtrain.telemetry.server import Telemetry
@@ -386,7 +386,7 @@ def test_an_exporter_that_is_not_there_is_a_mistake_and_whoever_asks_for_none_im
     with pytest.raises(UserMistake, match="OTEL_TRACES_EXPORTER: expected an exporter that is installed, got 'zipper'"):
         opened("zipper")
     code = (
-        "import sys; from streamtrain.telemetry.tracing import opened, find_exporter; import streamtrain.serving.door, "
+        "import sys; from streamtrain.telemetry.tracing import opened, find_exporter; import streamtrain.serving.app, "
         "streamtrain.run.roles.predictor, streamtrain.run.roles.coordinator; assert opened(find_exporter({})) is None; "
         "assert 'opentelemetry.sdk' not in sys.modules"
     )
@@ -494,7 +494,7 @@ def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
     assert lines == [("WARNING", 5), ("INFO", 40)]
 
 
-def fetch_status(door: Door, path: str, headers: dict[str, str]) -> int:
+def fetch_status(app: Application, path: str, headers: dict[str, str]) -> int:
     """Returns the HTTP status of the answer."""
     sent: list[Any] = []
 
@@ -506,7 +506,7 @@ def fetch_status(door: Door, path: str, headers: dict[str, str]) -> int:
 
     raw = [(name.encode(), value.encode()) for name, value in {"host": "127.0.0.1:1", **headers}.items()]
     scope = {"type": "http", "method": "POST", "path": path, "headers": raw, "client": ("127.0.0.1", 1)}
-    asyncio.run(door(scope, receive, send))
+    asyncio.run(app(scope, receive, send))
     return int(sent[0]["status"])
 
 
@@ -519,13 +519,13 @@ def test_a_server_continues_its_clients_traces(spans: Any) -> None:
     )  # fmt: skip
     models: Any = {"flights": SimpleNamespace(scorer=scorer, job="flights")}
     row = SimpleNamespace(answered=lambda *rest: None)
-    with closing(Door(Config((), "127.0.0.1", 1), models, None, row, None, tracing)) as door:  # type: ignore[arg-type]
-        assert fetch_status(door, "/predict/flights", {"traceparent": SAMPLED, "tracestate": "a=1"}) == 200
-        assert fetch_status(door, "/predict/flights", {"traceparent": UNSAMPLED}) == 200
-        assert fetch_status(door, "/predict/flights", {}) == 200
-        assert fetch_status(door, "/predict/other", {"traceparent": SAMPLED}) == 404
+    with closing(Application(Config((), "127.0.0.1", 1), models, None, row, None, tracing)) as app:  # type: ignore[arg-type]
+        assert fetch_status(app, "/predict/flights", {"traceparent": SAMPLED, "tracestate": "a=1"}) == 200
+        assert fetch_status(app, "/predict/flights", {"traceparent": UNSAMPLED}) == 200
+        assert fetch_status(app, "/predict/flights", {}) == 200
+        assert fetch_status(app, "/predict/other", {"traceparent": SAMPLED}) == 404
         models["flights"].scorer = SimpleNamespace(is_quick=lambda size: 1 / 0)
-        assert fetch_status(door, "/predict/flights", {"traceparent": SAMPLED}) == 500
+        assert fetch_status(app, "/predict/flights", {"traceparent": SAMPLED}) == 500
     first, root, unknown, failed = ended()
     assert continues(first)
     assert first.parent.trace_state.get("a") == "1" and root.parent is None

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from streamtrain.cli.output import age_text
 from streamtrain.cli.quality import SCORES, score
-from streamtrain.cli.standing_view import standing_view
+from streamtrain.cli.status_view import status_view
 from streamtrain.demo.flights import date_text, flight_text
 from streamtrain.demo.traffic import Document, Traffic
 
@@ -39,7 +39,7 @@ def screen(traffic: Traffic) -> RenderableType:
         truth = {0.0: "was on time", 1.0: "was late"}.get(traffic.flights["late"][row], "never arrived")
         more.append(("newest answer", text.append(f", {truth}", "dim")))
     status = {**traffic.status, "dead_letters": {}}  # the line of the rows counts them
-    return Padding(Group(head, LEARNING, "", standing_view(status, more)), (1, 1, 0, 1))
+    return Padding(Group(head, LEARNING, "", status_view(status, more)), (1, 1, 0, 1))
 
 
 def _delays(p50_s: float | None, p99_s: float | None) -> str:

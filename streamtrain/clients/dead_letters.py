@@ -25,7 +25,7 @@ from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.once import Once
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
-from streamtrain.origins.moves import is_file
+from streamtrain.record_sources.source_changes import is_file
 from streamtrain.schemas import bare_format, job_format, written_format
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import Causes, DeadLetter

@@ -17,7 +17,7 @@ from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.reading import Reading
 from streamtrain.kafka.round_logs import RoundLogTail
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.origins.moves import is_files, list_files
+from streamtrain.record_sources.source_changes import is_files, list_files
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Manifest, Run

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamtrain._native import KafkaCode
 from streamtrain.clients.answers import ModelAnswer, Outcome
-from streamtrain.clients.door import address, job_name, version_of
+from streamtrain.clients.arguments import address, job_name, version_of
 from streamtrain.clients.forks import after_fork, keep_for_ever
 from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.columns.served import Served

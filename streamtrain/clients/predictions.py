@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 
-from streamtrain.clients.door import address, job_name
+from streamtrain.clients.arguments import address, job_name
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer

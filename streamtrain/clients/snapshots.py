@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from streamtrain.clients.door import address, job_name, version_of
+from streamtrain.clients.arguments import address, job_name, version_of
 from streamtrain.clients.snapshot import Snapshot, snapshot_of
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic, Version

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from confluent_kafka import KafkaException
 
-from streamtrain.clients.door import job_of
+from streamtrain.clients.arguments import job_of
 from streamtrain.clients.forks import after_fork
 from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
 from streamtrain.columns.keys import key_bytes

@@ -7,9 +7,18 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.columns.column import INPUT, Column
+from streamtrain.columns.compiled_transforms import (
+    CompiledTransform,
+    Table,
+    TransformColumn,
+    TransformError,
+    beside,
+    compiled,
+    condition,
+    sources,
+)
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.kinds.kind import SKIP
-from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, beside, condition, making, sources
 from streamtrain.columns.transforms.transform import HASH, TEXT, TIME
 from streamtrain.compute.stateful_inputs import feeds
 
@@ -32,7 +41,9 @@ class Pipeline:
         self._event = next((name for name, column in columns if column.role == "event_time"), None)
         found = self._compiled(columns, transforms)
         filtering = None if where is None else self._condition(where)
-        self.outputs: list[MadeColumn] = [each for one in found for each in one.columns if each.column.role != INPUT]
+        self.outputs: list[TransformColumn] = [
+            each for one in found for each in one.columns if each.column.role != INPUT
+        ]
         self._has_where = filtering is not None and not requests
 
         def is_used(column: Column) -> bool:
@@ -41,7 +52,7 @@ class Pipeline:
         ever = [*found, *([] if filtering is None else [filtering])]
         self.read_ever = {name for one in ever for name in one.reads}
         inputs = set(filtering.reads) if filtering is not None and self._has_where else set()
-        self.steps: list[Making] = [filtering] if filtering is not None and self._has_where else []
+        self.steps: list[CompiledTransform] = [filtering] if filtering is not None and self._has_where else []
         for one in reversed(found):
             if any(is_used(each.column) or each.name in inputs for each in one.columns):
                 self.steps.insert(0, one)
@@ -54,19 +65,19 @@ class Pipeline:
             read.add(self._event)
         self.readings = [name for name, _ in columns if name in read]
 
-    def _compiled(self, columns: Columns, transforms: Sequence[tuple[str, Table]]) -> list[Making]:
+    def _compiled(self, columns: Columns, transforms: Sequence[tuple[str, Table]]) -> list[CompiledTransform]:
         self._before = sources(columns)
         self._unreadable = {name: f"which is the {column.role}: {_NOT_READ[column.entry.in_requests]}"
                             for name, column in columns if name not in self._before}  # fmt: skip
         found = [each for name, column in columns for each in self._timed(name, column)]
         for name, table in transforms:
             try:
-                makings = making(name, table, self._before, self._unreadable, self._event)
-            except MakingError as error:
+                compiled_transforms = compiled(name, table, self._before, self._unreadable, self._event)
+            except TransformError as error:
                 self.problems.append(f"transforms.{name}: {error}")
                 continue
-            found += makings
-            for use, output in ((one.use, output) for one in makings for output in one.columns):
+            found += compiled_transforms
+            for use, output in ((one.use, output) for one in compiled_transforms for output in one.columns):
                 if output.name in self._columns or output.name in self._before or output.name in self._unreadable:
                     self.problems.append(f"transforms.{name}: expected a name of its own, got {output.name!r} again")
                 if output.feeds is None:
@@ -75,7 +86,7 @@ class Pipeline:
                     self._unreadable[output.name] = "which has state: the model makes it, behind all transforms without"
         return found
 
-    def _timed(self, name: str, column: Column) -> list[Making]:
+    def _timed(self, name: str, column: Column) -> list[CompiledTransform]:
         """Returns what puts the time beside a column with state: one compiled transform, or none."""
         stateful = column.entry.stateful(name, column)
         if stateful is None or "time" not in feeds(stateful):
@@ -87,10 +98,10 @@ class Pipeline:
             return []
         return [beside(f"{name}.time", "time", event)]
 
-    def _condition(self, where: str) -> Making | None:
+    def _condition(self, where: str) -> CompiledTransform | None:
         try:
             return condition(where, self._before, self._unreadable)
-        except MakingError as error:
+        except TransformError as error:
             self.problems.append(f"records.where: {error}")
             return None
 
@@ -129,7 +140,7 @@ class Pipeline:
         found = kind.read_stand_in(column, self._loss_of(name)) if column.has_stand_in else None
         return reading if found is None else {**reading, "stand_in": found}
 
-    def _step(self, one: Making, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:
+    def _step(self, one: CompiledTransform, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:
         given = [cells[name] for name in one.reads]
         results = []
         for output in one.columns:
@@ -139,7 +150,7 @@ class Pipeline:
         options = one.entry.native_options(one.use)
         return {"transform": one.transform, "sources": given, "results": results, "options": options}
 
-    def _rests_on(self, one: Making) -> set[str]:
+    def _rests_on(self, one: CompiledTransform) -> set[str]:
         """The columns of the record that a transform reads, itself or by way of others."""
         makers = {output.name: each for each in self.steps for output in each.columns}
         found: set[str] = set()
@@ -153,7 +164,7 @@ class Pipeline:
         return found
 
 
-def stand_in(output: MadeColumn, one: Making, loss: str) -> Any:
+def stand_in(output: TransformColumn, one: CompiledTransform, loss: str) -> Any:
     """Returns the value that later transforms read for a missing cell of a made column; None if they cannot."""
     column = output.column
     if output.is_bucket:

@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from streamtrain import _native
 from streamtrain.columns.around import FROM
 from streamtrain.columns.column import INPUT, LABEL, Column, format_error
+from streamtrain.columns.compiled_transforms import CompiledTransform, Table, TransformColumn, TransformError, expanded
 from streamtrain.columns.kinds import FEATURE, kinds, roles
 from streamtrain.columns.kinds.kind import KEEP, SKIP, SKIP_HEAD, Block
 from streamtrain.columns.kinds.number import exact_numbers
 from streamtrain.columns.labels import Labels
-from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, expanded
 from streamtrain.columns.missing_words import native_words
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
@@ -73,7 +73,7 @@ class Schema:
         tables: list[tuple[str, Table]] = []
         try:
             tables += expanded(list((transforms or {}).items()))
-        except MakingError as error:
+        except TransformError as error:
             problems.append(f"transforms.{error}")
         heads = tuple(sorted((head_losses or {}).items()))
         schema = cls(tuple(found), "" if heads else loss, False, tuple(tables), where, heads, tuple(missing_words))
@@ -126,7 +126,7 @@ class Schema:
         return Labels(self.loss, self.head_losses)
 
     @property
-    def makings(self) -> list[Making]:
+    def compiled_transforms(self) -> list[CompiledTransform]:
         """The transforms that are at work, in order; the last of them the condition, where there is one."""
         return self._pipeline.steps
 
@@ -136,12 +136,12 @@ class Schema:
         return (*self.columns, *((output.name, output.column) for output in self._pipeline.outputs))
 
     @property
-    def stateful(self) -> list[MadeColumn]:
+    def stateful(self) -> list[TransformColumn]:
         """Returns the made columns that the model's plan computes, from what decoders put into separate blocks."""
         return [output for output in self._pipeline.outputs if output.stateful is not None]
 
     @property
-    def fed(self) -> dict[str, MadeColumn]:
+    def fed(self) -> dict[str, TransformColumn]:
         """Returns the columns in those separate blocks, by name."""
         return {output.name: output for output in self._pipeline.outputs if output.feeds is not None}
 
@@ -376,13 +376,13 @@ class Schema:
         blocks = self.labelled.places(name, column)
         return {"name": name, "kind": _stem(kind), "missing": missing, "blocks": blocks, "options": options, **where}
 
-    def _places(self, output: MadeColumn) -> list[str]:
+    def _places(self, output: TransformColumn) -> list[str]:
         """The blocks of a made column."""
         if output.feeds is None:
             return self.labelled.places(output.name, output.column)
         return [BLOCKS[output.feeds][0]]
 
-    def _native_output(self, output: MadeColumn) -> dict[str, Any]:
+    def _native_output(self, output: TransformColumn) -> dict[str, Any]:
         name, column = output.name, output.column
         if not self.is_used(column):
             return {"name": name, "kind": None, "is_made": True}

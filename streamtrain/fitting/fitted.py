@@ -14,7 +14,7 @@ from streamtrain.columns.served import Served
 from streamtrain.compute.torch import TorchModule
 from streamtrain.fitting.history import History
 from streamtrain.moving.snapshot_file import SAVED, Origin, SnapshotFile, head
-from streamtrain.origins.moves import MEMORY
+from streamtrain.record_sources.source_changes import MEMORY
 from streamtrain.topics import manifest
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import sha256

@@ -14,7 +14,7 @@ from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.job import Job
 from streamtrain.moving.snapshot_file import Origin, SnapshotFile
-from streamtrain.origins.moves import MEMORY
+from streamtrain.record_sources.source_changes import MEMORY
 from streamtrain.run.beginning import State, fill_fresh
 from streamtrain.run.lineage import Lineage, first_lineage, imported_lineage, misfits
 from streamtrain.topics.chunks import Stored

@@ -28,7 +28,7 @@ from streamtrain.fitting.history import History
 from streamtrain.fitting.memory_publisher import stored_of
 from streamtrain.fitting.minimizers import Minimum, WindowStep
 from streamtrain.job import Job
-from streamtrain.origins.moves import MEMORY
+from streamtrain.record_sources.source_changes import MEMORY
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembler
 from streamtrain.run.round_log import Columns

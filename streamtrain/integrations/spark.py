@@ -14,7 +14,7 @@ from pyspark.sql import functions
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import DoubleType, LongType, MapType, StringType, StructField, StructType
 
-from streamtrain.clients.door import address, job_name, job_of
+from streamtrain.clients.arguments import address, job_name, job_of
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.columns.kinds.cell import as_text
 from streamtrain.errors import RecordError, UserMistake

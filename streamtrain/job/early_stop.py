@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from streamtrain.compute.early_stopping import NAME, Standing
+from streamtrain.compute.early_stopping import NAME, StoppingState
 from streamtrain.compute.quality import HELD_OUT
 from streamtrain.job.sections import EarlyStopping
 
@@ -29,7 +29,7 @@ class EarlyStop:
         self._validation = None if validation is None else dict(validation)
         self._invalid = settings.invalid_score
 
-    def standing(self, metrics: Metrics) -> Metrics | None:
+    def stopping(self, metrics: Metrics) -> Metrics | None:
         """Returns the status that a manifest's metrics hold under these settings; None where they hold none."""
         found: Metrics | None = metrics.get(NAME)
         same = found is not None and (found.get("settings"), found.get(HELD_OUT)) == (self._settings, self._validation)
@@ -41,7 +41,7 @@ class EarlyStop:
 
     def why(self, metrics: Metrics) -> str:
         """Why training has ended with that manifest; "" where it goes on."""
-        found = self.standing(metrics)
+        found = self.stopping(metrics)
         return "" if found is None or not found["reason"] else found_text(found)
 
     def after(
@@ -50,19 +50,19 @@ class EarlyStop:
         """Returns the status after a publication of those `metrics`, which ends so many passes. `before` are the
         metrics of the publication before it. The status has the settings, when it began, the passes, a Standing, and
         which condition is met, "" where training goes on."""
-        found = self.standing(before) or {}
-        standing, begun_ms = Standing.from_dict(found), found.get("begun_ms", created_ms)
+        found = self.stopping(before) or {}
+        stopping, begun_ms = StoppingState.from_dict(found), found.get("begun_ms", created_ms)
         epochs = found.get("epochs", 0) + passes
         evaluations = metrics["windows"] if self._validation is None else [metrics.get(HELD_OUT, {})]
         for figures in evaluations if self.is_due(metrics, passes) else ():
             if self._score in figures or self._invalid:  # what has no value is left out, as r2 of equal labels
-                standing = self._conditions.after(standing, _score(figures.get(self._score)), version)
-            if self._conditions.met(standing, rows=0, seconds=0)[0]:
+                stopping = self._conditions.after(stopping, _score(figures.get(self._score)), version)
+            if self._conditions.met(stopping, rows=0, seconds=0)[0]:
                 break  # by the scores so far: what comes later in the same publication changes nothing
-        reason, details = self._conditions.met(standing, rows, (created_ms - begun_ms) / 1000, epochs)
+        reason, details = self._conditions.met(stopping, rows, (created_ms - begun_ms) / 1000, epochs)
         own = {"settings": self._settings, "begun_ms": begun_ms, "epochs": epochs, "reason": reason, "details": details}
         validation = {} if self._validation is None else {HELD_OUT: self._validation}
-        return {**own, **validation, **standing.to_dict()}
+        return {**own, **validation, **stopping.to_dict()}
 
 
 def _score(figure: float | None) -> float:
@@ -70,23 +70,23 @@ def _score(figure: float | None) -> float:
     return math.nan if figure is None or not math.isfinite(figure) else figure
 
 
-def found_text(standing: Metrics) -> str:
+def found_text(stopping: Metrics) -> str:
     """Why it has ended, and which snapshot is the best."""
-    return f"early stopping, {standing['reason']}: {standing['details']}{_best(standing)}"
+    return f"early stopping, {stopping['reason']}: {stopping['details']}{_best(stopping)}"
 
 
-def standing_text(standing: Metrics) -> str:
+def stopping_text(stopping: Metrics) -> str:
     """Returns how far the evaluations are, and why they ended if they did."""
-    if standing["reason"]:
-        return found_text(standing).removeprefix("early stopping, ")
-    count, since = standing["evaluations"], standing["since"]
-    last = f", {standing['settings']['score']} {standing['score']:.6g}" if "score" in standing else ""
+    if stopping["reason"]:
+        return found_text(stopping).removeprefix("early stopping, ")
+    count, since = stopping["evaluations"], stopping["since"]
+    last = f", {stopping['settings']['score']} {stopping['score']:.6g}" if "score" in stopping else ""
     none_better = f", {since} without improvement" if since else ""
-    return f"{count:,} evaluation{'' if count == 1 else 's'}{last}{none_better}{_best(standing)}"
+    return f"{count:,} evaluation{'' if count == 1 else 's'}{last}{none_better}{_best(stopping)}"
 
 
-def _best(standing: Metrics) -> str:
-    if "best_version" not in standing:
+def _best(stopping: Metrics) -> str:
+    if "best_version" not in stopping:
         return ""
-    score = standing["settings"]["score"]
-    return f"; the best is snapshot {standing['best_version']}, {score} {standing['best_score']:.6g}"
+    score = stopping["settings"]["score"]
+    return f"; the best is snapshot {stopping['best_version']}, {score} {stopping['best_score']:.6g}"

@@ -19,9 +19,9 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.transaction import Batch, Transactions
 from streamtrain.log import get_logger
 from streamtrain.moving.snapshot_file import SnapshotFile
-from streamtrain.origins.moves import MEMORY, is_files
-from streamtrain.origins.origin import Gaps
-from streamtrain.origins.topic import records_topic, start_offsets
+from streamtrain.record_sources.record_source import Gaps
+from streamtrain.record_sources.source_changes import MEMORY, is_files
+from streamtrain.record_sources.topic_source import records_topic, start_offsets
 from streamtrain.run.lease import Lease
 from streamtrain.run.lineage import Lineage, imported_lineage, misfits
 from streamtrain.run.publication import Assembler

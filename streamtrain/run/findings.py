@@ -21,9 +21,9 @@ from streamtrain.job.round_sizes import SLOW_ROWS_PER_S, largest_rates
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.origins.choice import origin_of
-from streamtrain.origins.moves import is_files
-from streamtrain.origins.validation_set import load_validation_set, named_files
+from streamtrain.record_sources.choice import record_source_of
+from streamtrain.record_sources.source_changes import is_files
+from streamtrain.record_sources.validation_set import load_validation_set, named_files
 from streamtrain.run.arena import slot_count, slot_layout
 from streamtrain.run.cores import cores_of_workers, crowded, format_cores, usable_count
 from streamtrain.run.lineage import check_fit, resumed_lineage
@@ -188,7 +188,7 @@ def _snapshot(
     try:  # what a start would ask
         added = check_fit(job, manifest)
         if files or topic_alone:
-            resumed_lineage(origin_of(job, job.kafka_consumer(), admin, files), newest, accept_gap=False)
+            resumed_lineage(record_source_of(job, job.kafka_consumer(), admin, files), newest, accept_gap=False)
     except UserMistake as error:
         return Finding("snapshot", "mistake", str(error))
     text = f"{manifest.version} fits; training goes on from it, {manifest.rows_seen:,} rows seen"

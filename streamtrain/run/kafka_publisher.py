@@ -13,7 +13,7 @@ from typing import TypeVar
 from streamtrain.background import in_background
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.transaction import Batch, Transactions, replaced
-from streamtrain.origins.origin import Origin
+from streamtrain.record_sources.record_source import RecordSource
 from streamtrain.run.dead_letters import Letters, LettersFirst
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
@@ -66,11 +66,11 @@ class KafkaPublisher:
     awaited = None
 
     def __init__(
-        self, origin: Origin, transactions: Transactions, watch: Watch, names: Mapping[str, str],
+        self, record_source: RecordSource, transactions: Transactions, watch: Watch, names: Mapping[str, str],
         tracing: Tracing | None = None,
     ) -> None:
         self._tracing = tracing
-        self._origin = origin
+        self._record_source = record_source
         self._transactions = transactions
         self._watch = watch
         self._names = names
@@ -78,7 +78,7 @@ class KafkaPublisher:
         self._pending_from_s = 0.0
 
     def name_of(self, partition: int) -> str:
-        return self._origin.name_of(partition)
+        return self._record_source.name_of(partition)
 
     def answered(self, read: Callable[[], T]) -> T:
         """Returns what `read` returns, once a broker answers."""
@@ -89,12 +89,12 @@ class KafkaPublisher:
         return self._transactions.unreachable or self._watch.unreachable
 
     def prepare(self, lineage: Lineage) -> None:
-        """All that is published has been read by now: nothing of it may come from another origin."""
-        self._checked = in_background(self._check_origin, lineage, name="origin")
+        """All that is published has been read by now: nothing of it may come from another source."""
+        self._checked = in_background(self._check_record_source, lineage, name="record-source")
 
-    def _check_origin(self, lineage: Lineage) -> None:
+    def _check_record_source(self, lineage: Lineage) -> None:
         seen = Positions(lineage.topic_id, tuple(lineage.positions))
-        self.answered(lambda: self._origin.check(lineage.version, seen))
+        self.answered(lambda: self._record_source.check(lineage.version, seen))
 
     def publish(self, assembled: Assembled, letters: Letters) -> int:
         messages = LettersFirst(letters, self._names["dead_letters"], messages_of(assembled, self._names))
@@ -107,7 +107,7 @@ class KafkaPublisher:
             return self._transactions.publish(batch)
 
     def published(self, assembled: Assembled) -> None:
-        self._origin.trained(assembled.positions)
+        self._record_source.trained(assembled.positions)
 
     def heed(self, pending: bool) -> None:
         """Replaced where a newer run has the job; KafkaBroken where a new one must do what this one cannot;

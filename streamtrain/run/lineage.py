@@ -14,7 +14,7 @@ from streamtrain.compute.early_stopping import NAME
 from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.job import Job
 from streamtrain.job.new_classes import new_classes, with_new_classes
-from streamtrain.origins.origin import Gaps, Origin
+from streamtrain.record_sources.record_source import Gaps, RecordSource
 from streamtrain.topics.chunks import Located, TopicContents
 from streamtrain.topics.manifest import Counts, Imported, Kept, Manifest, Parent, Position, Positions, Restored
 from streamtrain.topics.shelves import kept_after
@@ -74,9 +74,9 @@ def first_lineage(job: Job, positions: Positions, gaps: Gaps = ()) -> Lineage:
     )
 
 
-def fresh_lineage(job: Job, origin: Origin, contents: TopicContents) -> Lineage:
-    """A new lineage where the origin begins; versions go on above all there are."""
-    positions, gaps = origin.begin()
+def fresh_lineage(job: Job, record_source: RecordSource, contents: TopicContents) -> Lineage:
+    """A new lineage where the record source begins; versions go on above all there are."""
+    positions, gaps = record_source.begin()
     lineage = first_lineage(job, positions, gaps)
     if contents.newest is not None:
         lineage.published(*contents.newest)
@@ -84,10 +84,10 @@ def fresh_lineage(job: Job, origin: Origin, contents: TopicContents) -> Lineage:
     return lineage
 
 
-def resumed_lineage(origin: Origin, newest: Located, accept_gap: bool) -> Lineage:
+def resumed_lineage(record_source: RecordSource, newest: Located, accept_gap: bool) -> Lineage:
     """The newest snapshot's lineage, where its positions can still be read; UserMistake names the gap otherwise."""
     manifest, digest, offset = newest
-    positions, gaps = origin.go_on(manifest.version, manifest.positions, manifest.gaps, accept_gap)
+    positions, gaps = record_source.go_on(manifest.version, manifest.positions, manifest.gaps, accept_gap)
     lineage = Lineage(
         id=manifest.lineage,
         seed=manifest.seed,
@@ -105,9 +105,9 @@ def resumed_lineage(origin: Origin, newest: Located, accept_gap: bool) -> Lineag
     return lineage
 
 
-def restored_lineage(origin: Origin, newest: Located, source: Located, accept_gap: bool) -> Lineage:
+def restored_lineage(record_source: RecordSource, newest: Located, source: Located, accept_gap: bool) -> Lineage:
     """A new lineage: the parameters of `wanted` at the newest snapshot's positions, published as the next version."""
-    lineage = resumed_lineage(origin, newest, accept_gap)
+    lineage = resumed_lineage(record_source, newest, accept_gap)
     manifest = source.manifest
     lineage.id = uuid.uuid4().hex
     lineage.seed, lineage.round, lineage.rows_seen = manifest.seed, manifest.round, manifest.rows_seen

@@ -15,7 +15,7 @@ from streamtrain.compute.snapshot import load
 from streamtrain.errors import OR_FRESH, SnapshotError, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.log import get_logger
-from streamtrain.origins.origin import Origin
+from streamtrain.record_sources.record_source import RecordSource
 from streamtrain.run.beginning import State, fill_fresh, publish_first
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lease import Lease
@@ -51,7 +51,7 @@ class Start:
         self,
         job: Job,
         model: Model,
-        origin: Origin,
+        record_source: RecordSource,
         topics: Lease,
         publisher: KafkaPublisher,
         assembler: Assembler,
@@ -59,7 +59,7 @@ class Start:
     ) -> None:
         self._job = job
         self._model = model
-        self._origin = origin
+        self._record_source = record_source
         self._topics = topics
         self._snapshots = topics.snapshots
         self._publisher = publisher
@@ -88,7 +88,7 @@ class Start:
             return self._fresh(TopicContents.of(known), state)
         if check_fit(self._job, newest.manifest, flags.add_classes):
             return self._restored(replace(flags, restore=newest.manifest.version), known, state)
-        lineage = waited(lambda: resumed_lineage(self._origin, known, flags.accept_gap))
+        lineage = waited(lambda: resumed_lineage(self._record_source, known, flags.accept_gap))
         load(self._assembler.layout, state, newest.model, newest.trainer)
         return Found(lineage, first=False)
 
@@ -117,7 +117,7 @@ class Start:
         return self._snapshots.load(located, trainer=True)
 
     def _fresh(self, contents: TopicContents, state: State) -> Found:
-        lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._origin, contents))
+        lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._record_source, contents))
         fill_fresh(self._model, lineage.seed, self._job.train.workers, state)
         return Found(lineage)
 
@@ -129,7 +129,7 @@ class Start:
         schema_and_model(source.manifest)
         added = check_fit(self._job, source.manifest, flags.add_classes)
         located = Located(source.manifest, source.digest, source.offset)
-        lineage = waited(lambda: restored_lineage(self._origin, newest, located, flags.accept_gap))
+        lineage = waited(lambda: restored_lineage(self._record_source, newest, located, flags.accept_gap))
         try:
             waited(lambda: self._whole(newest))
         except SnapshotError as error:

@@ -25,8 +25,8 @@ from streamtrain.job import Job
 from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import get_logger
-from streamtrain.origins.choice import origin_of
-from streamtrain.origins.validation_set import named_files
+from streamtrain.record_sources.choice import record_source_of
+from streamtrain.record_sources.validation_set import named_files
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.host import Event, Host, HostOptions, RunOver
@@ -159,8 +159,8 @@ class Supervisor:
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
         admin.ensure([wish for wish in self._wishes() if wish.owned])
-        origin = origin_of(self._job, self._job.kafka_consumer(), admin, self._options.files)
-        self._intake = origin.intake(self._options.until_end)
+        record_source = record_source_of(self._job, self._job.kafka_consumer(), admin, self._options.files)
+        self._intake = record_source.intake(self._options.until_end)
         self._model = Model(self._job.model_spec())
         bounded = self._options.max_rows is not None
         threads = _ingest_threads(self._job.ingest.threads, self._intake.most_threads)

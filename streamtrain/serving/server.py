@@ -11,8 +11,8 @@ from typing import Any
 from streamtrain.errors import UserMistake
 from streamtrain.kafka import library
 from streamtrain.serving.access_log import AccessLog, process_name
+from streamtrain.serving.app import Application
 from streamtrain.serving.config import DRAIN_S, HEAD_BYTES, HEAD_S, KEEP_ALIVE_S, STALLED_S, Config
-from streamtrain.serving.door import Door
 from streamtrain.serving.model import HttpModel
 from streamtrain.serving.pages import pages
 from streamtrain.telemetry.serving import ServingRow, ServingTable
@@ -54,10 +54,10 @@ def serve(
         tracing = tracing_to(config.traces)
         if tracing is not None:
             opened.callback(tracing.close)
-        door = Door(config, models, pages(config.url, models, table), row, access, tracing)
-        opened.callback(door.close)
+        app = Application(config, models, pages(config.url, models, table), row, access, tracing)
+        opened.callback(app.close)
         settings = uvicorn.Config(
-            door, http=protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+            app, http=protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
             proxy_headers=False, backlog=_BACKLOG, timeout_keep_alive=int(KEEP_ALIVE_S),
             timeout_graceful_shutdown=int(DRAIN_S),
         )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 
 from streamtrain.background import in_background
 from streamtrain.clients.glance import TOPICS, Glance
-from streamtrain.clients.standing import JobStanding
+from streamtrain.clients.status import JobStatus
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
@@ -51,7 +51,7 @@ class Following:
         self.name = name
         self.kafka = kafka if job is None else job.kafka
         self.publications, self.looks, self.system = Points(), Points(_ASIDE_POINTS), System()
-        self.standing: Mapping[str, Any] = {}
+        self.job_status: Mapping[str, Any] = {}
         self.manifest: Manifest | None = None
         self.error = ""
         self.failed_s = -math.inf  # the last look that failed, monotonic
@@ -127,12 +127,12 @@ class Following:
         where its topics cannot be read; "idle" or "dead" where its processes say so, or do not."""
         if self.error:
             return "away" if self._is_away else "broken"
-        run = self.standing.get("run")
-        if not self.standing.get("snapshot"):
+        run = self.job_status.get("run")
+        if not self.job_status.get("snapshot"):
             return "waiting"
         if run is not None and run["ended"]:
             return "ended" if run["ended"]["exit_code"] == 0 else "failed"
-        age_s = self.standing["snapshot"]["age_s"]
+        age_s = self.job_status["snapshot"]["age_s"]
         said = self.system.state(age_s)
         if said == "dead":
             return said
@@ -226,22 +226,22 @@ class Following:
 
     def _look_at(self, job: Job) -> None:
         settings = {**job.kafka_consumer(), "bootstrap.servers": job.kafka.bootstrap}
-        with JobStanding(job, _LOGS) as standing:
-            delays, marked = Delays(job, standing.admin), None
+        with JobStatus(job, _LOGS) as job_status:
+            delays, marked = Delays(job, job_status.admin), None
             while self._is_active():
-                found = standing.look()
-                if standing.new_logs and not self._versions:
+                found = job_status.look()
+                if job_status.new_logs and not self._versions:
                     rounds = str(job.topic("rounds").name)
                     in_background(self._take_older, settings, rounds, self._thread, name=f"ui-older-{self.name}")
                 elif not self._versions:
                     self.detailed.set()
-                self._take_logs(standing.new_logs)
-                if standing.control is not None:
-                    self._mark(*marks.of_control(standing.control))
-                if standing.newest is not None and standing.newest is not marked:
-                    marked = standing.newest
+                self._take_logs(job_status.new_logs)
+                if job_status.control is not None:
+                    self._mark(*marks.of_control(job_status.control))
+                if job_status.newest is not None and job_status.newest is not marked:
+                    marked = job_status.newest
                     self._mark(*marks.of_manifest(marked.manifest))
-                self._take_look(standing, found, delays.look(_ends(standing, "predictions")))
+                self._take_look(job_status, found, delays.look(_ends(job_status, "predictions")))
                 self._wait()
 
     def _take_logs(self, logs: list[RoundLog]) -> None:
@@ -278,7 +278,7 @@ class Following:
             figures["predictions_per_second"] = max(0, end - before) / (now_s - then_s)
         self._answered = now_s, end
         self.looks.add(int(now_s * 1000), (found["snapshot"] or {}).get("rows_seen", -1), {**figures, **more})
-        self.standing, self.error = found, ""
+        self.job_status, self.error = found, ""
         self.ready.set()
 
     def _mark(self, *found: Mark) -> None:

@@ -29,7 +29,7 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
-from streamtrain.origins.moves import is_files
+from streamtrain.record_sources.source_changes import is_files
 from streamtrain.schemas import job_format
 from streamtrain.ui.following import Following
 

@@ -27,7 +27,7 @@ def count(number: float | None) -> str:
 
 def window(following: Following) -> Mapping[str, float]:
     """Figures of the newest window, else in total."""
-    metrics = following.standing.get("metrics") or {}
+    metrics = following.job_status.get("metrics") or {}
     return numbers(metrics.get("window") or metrics.get("total") or {})
 
 
@@ -50,13 +50,13 @@ def losses(following: Following, most: int = 60) -> list[float]:
     found = loss(following)
     if found is None:
         return []
-    windows = [numbers(each) for each in following.standing.get("windows") or []]
+    windows = [numbers(each) for each in following.job_status.get("windows") or []]
     return [each[found[0]] for each in windows if found[0] in each][-most:]
 
 
 def snapshot(following: Following) -> Mapping[str, Any]:
-    return following.standing.get("snapshot") or {}
+    return following.job_status.get("snapshot") or {}
 
 
 def run(following: Following) -> Mapping[str, Any]:
-    return following.standing.get("run") or {}
+    return following.job_status.get("run") or {}

@@ -17,7 +17,7 @@ LAYERS = [
     {"broker", "schemas"},
     {"rights", "job"},
     {"files"},
-    {"origins"},
+    {"record_sources"},
     {"run", "clients", "checks"},
     {"moving"},
     {"integrations", "fitting", "analysis", "doctor"},

@@ -18,7 +18,7 @@ from typing import Any
 from confluent_kafka import Producer
 from served_model import ServedModel
 
-from streamtrain.clients.standing import JobStanding
+from streamtrain.clients.status import JobStatus
 from streamtrain.job import Job
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics.rounds import RoundLog, messages
@@ -159,11 +159,11 @@ def jobs(run: Run) -> Sides:
         idle(5.0)  # every job has been looked at
         cpu = cpu_ms_a_second(ours, max(5.0, run.seconds))
     with ExitStack() as stack:
-        standings = [stack.enter_context(JobStanding(job)) for job in all_jobs]
-        for each in standings:
+        job_statuses = [stack.enter_context(JobStatus(job)) for job in all_jobs]
+        for each in job_statuses:
             each.look()
         begun = time.process_time()
-        for each in standings:
+        for each in job_statuses:
             each.look()
         looked_ms = 1000 * (time.process_time() - begun)
     return {"server of jobs": cpu, "two looks a second": 2 * looked_ms}

@@ -26,9 +26,9 @@ from waiting import wait_for
 
 from streamtrain.cli import metrics
 from streamtrain.cli.output import Output, count_text, table
-from streamtrain.cli.standing_view import standing_view
+from streamtrain.cli.status_view import status_view
 from streamtrain.cli.train_view import TrainView
-from streamtrain.clients.standing import JobStanding
+from streamtrain.clients.status import JobStatus
 from streamtrain.doctor import LOOKS, Finding, look
 from streamtrain.files.forms import suffixes
 from streamtrain.files.reading import read_rows
@@ -58,7 +58,7 @@ DOCUMENT: dict[str, Any] = {
 
 def screen(document: dict[str, Any], width: int = 100) -> str:
     console = Console(width=width, file=io.StringIO())
-    console.print(standing_view(document))
+    console.print(status_view(document))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -111,19 +111,19 @@ def test_classes_are_listed_one_by_one_the_heaviest_first() -> None:
 
 def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     job = LiveJob(kafka, tmp_path, max_dead_letter_share=1.0, publish_interval="50ms")
-    with JobStanding(job.job) as standing:
-        assert standing.look()["snapshot"] is None
+    with JobStatus(job.job) as job_status:
+        assert job_status.look()["snapshot"] is None
         job.produce(2000)
         job.produce_values([b"\xc1"] * 3, partition=0)
         threaded.rows_after(job.path)
-        first = standing.look()
+        first = job_status.look()
         assert 0 <= first["newest_row_age_s"] < 600
         assert first["lag"] == 0 and first["lags"] == [0, 0, 0]
         assert first["snapshot"]["counts"] == {"trained": 2000, "dead": 3, "filtered": 0, "tombstones": 0}
         assert sum(first["dead_letters"].values()) == 3
         assert first["run"]["number"] == 1 and first["run"]["ended"]["exit_code"] == 0
         job.produce(500, seed=1)
-        assert standing.look()["lag"] == 500 and standing.look()["behind_open_transaction"] == 0
+        assert job_status.look()["lag"] == 500 and job_status.look()["behind_open_transaction"] == 0
         hanging = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": job.name})
         hanging.init_transactions(60)
         hanging.begin_transaction()
@@ -138,7 +138,7 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path, caplog: pytest.Lo
         predicted = job.here("predict", "--until-end", "--json")
         assert json.loads(predicted.stdout)["requests"] == 0, predicted.stderr
         assert f"{requests}: an open transaction hides offsets (2 in partition 0)" in caplog.text
-        hidden = standing.look()
+        hidden = job_status.look()
         assert (hidden["lag"], hidden["behind_open_transaction"]) == (0, 101) and "101 offsets behind" in screen(hidden)
         meters = metrics.of_trainer("127.0.0.1", 0, job.job)
         meters._meters.behind(meters._lag())
@@ -148,12 +148,12 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path, caplog: pytest.Lo
         hanging.abort_transaction(60)
         job.produce_values([b"\xc1"], partition=1)
         assert threaded.rows_after(job.path) == 2800
-        wait_for(lambda: standing.look()["behind_open_transaction"] == 0)
-        second = standing.look()
+        wait_for(lambda: job_status.look()["behind_open_transaction"] == 0)
+        second = job_status.look()
         with pytest.MonkeyPatch.context() as patched:  # what has not grown is not read
             patched.setattr(KafkaConsumer, "consume", None)
             patched.setattr(KafkaConsumer, "bounds", None)
-            assert standing.look()["snapshot"]["version"] == second["snapshot"]["version"]
+            assert job_status.look()["snapshot"]["version"] == second["snapshot"]["version"]
     assert second["snapshot"]["rows_seen"] == 2800 and second["run"]["number"] == 3
     assert sum(second["dead_letters"].values()) == 4
     assert [window["rows"] for window in second["windows"]] == [2800]  # a run goes on within a window, which grows
@@ -166,10 +166,10 @@ def test_a_job_worse_than_the_constant_is_a_warning_of_train_status_and_page(
     job = LiveJob(kafka, tmp_path, optimizer='name = "adam"\nlearning_rate = 30', produce=35_000, batch_rows=512)
     threaded.rows_after(job.path)
     warned = [each for each in caplog.messages if "above that of the constant prediction" in each]
-    with JobStanding(job.job) as standing:
-        document = standing.look()
+    with JobStatus(job.job) as job_status:
+        document = job_status.look()
     assert warned == [f"{job.name}: {document['warning']}"] and "learning_rate is 30" in warned[0]
-    view: Any = SimpleNamespace(name=job.name, error="", state="ended", standing=document)
+    view: Any = SimpleNamespace(name=job.name, error="", state="ended", job_status=document)
     assert document["warning"] in screen(document, 400) and document["warning"] in overview._said([view])
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from example_format import example_format
 
+from streamtrain.columns.compiled_transforms import WHERE
 from streamtrain.columns.formats import Format, is_lines
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, Pairs, Unusable, contains_unusable
 from streamtrain.columns.forms import Names, shows_columns
 from streamtrain.columns.kinds.kind import TextHash, Wrong
-from streamtrain.columns.making import WHERE
 from streamtrain.columns.missing_words import is_missing
 from streamtrain.columns.paths import Path, place
 from streamtrain.columns.pipeline import stand_in
@@ -101,9 +101,9 @@ class _Facts:
         self.every = schema.every
         self.entries = [column.entry for _, column in schema.every]
         self.numbers = {name: i for i, (name, _) in enumerate(schema.every)}
-        self.makings = [(one, one.reads, one.entry) for one in schema.makings]
-        self.read = {name for one in schema.makings for name in one.reads}
-        self.outputs = {output.name: output for one in schema.makings for output in one.columns}
+        self.compiled_transforms = [(one, one.reads, one.entry) for one in schema.compiled_transforms]
+        self.read = {name for one in schema.compiled_transforms for name in one.reads}
+        self.outputs = {output.name: output for one in schema.compiled_transforms for output in one.columns}
         filters = schema.where is not None and not schema.requests
         self.where_columns = schema.native_plan()[1]["where_columns"] if filters else []
         self.stands_in = {
@@ -261,7 +261,7 @@ class _Reader:
                 value = value.name or value
             try:
                 given[column] = self._take(column, value)
-                if self.schema.makings:
+                if self.schema.compiled_transforms:
                     read[column] = self._read(column, value)
             except (Wrong, OverflowError):
                 if not self._is_word(column, value):
@@ -334,11 +334,11 @@ class _Reader:
         cells: dict[str, Any] = {}
         given: dict[str, bool] = {}
         output_cells: dict[str, Any] = {}
-        for name, _ in self.columns if self.facts.makings else ():
+        for name, _ in self.columns if self.facts.compiled_transforms else ():
             i = self.facts.numbers[name]
             given[name] = i in read
             cells[name] = read.get(i, self.facts.stands_in.get(name))
-        for one, reads, entry in self.facts.makings:
+        for one, reads, entry in self.facts.compiled_transforms:
             there = [given[name] for name in reads]
             results = entry.meaning(one.use, [cells[name] for name in reads], there)
             for each, cell in zip(one.columns, results, strict=True):

@@ -246,7 +246,7 @@ def test_braces_go_in_step_and_each_has_its_own() -> None:
     columns = {"x{1..3}": {}, "late": LATE}
     schema = Schema.from_columns(columns, LOSS, {"log{1..3}": {"log1p": "x{1..3}"}, "d": {"expr": "x1 - x2"}})
     assert schema.numbers == ["x1", "x2", "x3", "log1", "log2", "log3", "d"]
-    assert [one.reads for one in schema.makings] == [["x1"], ["x2"], ["x3"], ["x1", "x2"]]
+    assert [one.reads for one in schema.compiled_transforms] == [["x1"], ["x2"], ["x3"], ["x1", "x2"]]
     assert Schema.from_dict(schema.to_dict()) == schema
 
 

@@ -16,7 +16,7 @@ from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops, optimizers, schedules
-from streamtrain.compute.early_stopping import Conditions, Standing
+from streamtrain.compute.early_stopping import Conditions, StoppingState
 from streamtrain.compute.exact import cosine, power
 from streamtrain.compute.optimizers import COMMON, KEPT, SETTINGS
 from streamtrain.errors import UserMistake
@@ -261,11 +261,11 @@ def test_max_norm_holds_what_leads_to_each_output(rig: Any, spec: Any) -> None:
 NAN, INF = math.nan, math.inf
 
 
-def stood(conditions: Conditions, scores: list[float]) -> list[Standing]:
+def stood(conditions: Conditions, scores: list[float]) -> list[StoppingState]:
     """With snapshot 2 the first, and each taken up from what was written of the one before."""
-    found = [Standing()]
+    found = [StoppingState()]
     for version, score in enumerate(scores, 2):
-        before = Standing.from_dict(msgpack.unpackb(msgpack.packb(found[-1].to_dict())))
+        before = StoppingState.from_dict(msgpack.unpackb(msgpack.packb(found[-1].to_dict())))
         found.append(conditions.after(before, score, version))
     return found[1:]
 

@@ -116,4 +116,4 @@ def test_a_validation_set_scores_in_place_of_windows_and_another_set_begins_anew
     assert early.after(before, {"windows": []}, 3, 2, 2)["evaluations"] == 1, "no window has closed"
     ended = {**window(0.9), "held_out": {"log_loss": 0.5}}
     assert early.is_due({"windows": []}, 1) and early.after(before, ended, 3, 2, 2, 1)["since"] == 1
-    assert EarlyStop(EarlyStopping(no_improvement=1), FIGURES, {**validation_set, "rows": 4}).standing(before) is None
+    assert EarlyStop(EarlyStopping(no_improvement=1), FIGURES, {**validation_set, "rows": 4}).stopping(before) is None

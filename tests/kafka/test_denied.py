@@ -345,7 +345,7 @@ def test_each_role_has_what_it_needs(guarded: GuardedKafka, tmp_path: Path) -> N
     following = Following(job.name, KafkaSettings(guarded.sasl(who("ui").user, PASSWORD, "SCRAM-SHA-256")))
     try:
         following.watched()
-        wait_for(lambda: len(following.publications) and following.standing)
+        wait_for(lambda: len(following.publications) and following.job_status)
         assert (following.state, following.error) == ("ended", "")
     finally:
         following.close()

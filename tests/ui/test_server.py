@@ -212,19 +212,19 @@ def test_the_detail_of_a_job_is_let_go(
     page, cluster = page_of(trained_job.job), server_here[1]
     job = cluster.of(trained_job.name)
     route = f"/model?job={job.name}"
-    wait_for(lambda: job.standing.get("snapshot"))  # by the reader of all jobs
-    assert not job.is_watched and not len(job.publications) and "dead_letters" not in job.standing
+    wait_for(lambda: job.job_status.get("snapshot"))  # by the reader of all jobs
+    assert not job.is_watched and not len(job.publications) and "dead_letters" not in job.job_status
     for _ in range(2):
         wait_for(lambda: f"Blocks of version {trained_job.run_ends[-1]}" in page.get(route)[1])
         csv = page.get(f"/api/csv/progressive_loss?job={job.name}")[1]
-        assert job.is_watched and len(csv.splitlines()) > 2 and job.standing["dead_letters"]
+        assert job.is_watched and len(csv.splitlines()) > 2 and job.job_status["dead_letters"]
         with monkeypatch.context() as soon:
             soon.setattr(following, "LET_GO_S", 0.0)
             soon.setattr(examining, "_WATCHED_FOR_S", 0.0)
             wait_for(lambda: not (job.is_watched or cluster._beside))
         assert not len(job.publications) and not job.marks
         wait_for(lambda: not any(thread.name.endswith(job.name) for thread in threading.enumerate()))
-        wait_for(lambda: "dead_letters" not in job.standing)
+        wait_for(lambda: "dead_letters" not in job.job_status)
         assert job.state == "ended" and not job.error
 
 
@@ -320,17 +320,17 @@ def test_a_dead_letter_that_is_none_is_counted_and_the_others_go_on(kafka: Any, 
     more(job, 600)
     with closing(Following(job.name, job.job.kafka)) as following:
         following.watched()
-        wait_for(lambda: following.standing.get("dead_letters"))
+        wait_for(lambda: following.job_status.get("dead_letters"))
         strays = [{"key": b"x", "value": value} for value in (b"\x81\xa4junk\xc0", b"")]
         job.produce_messages(strays, f"{job.name}.dead-letters")
         following.watched()
-        wait_for(lambda: following.standing["dead_letters_not_ours"] == 2)
+        wait_for(lambda: following.job_status["dead_letters_not_ours"] == 2)
         assert following.state == "ended" and following.error == ""
         job.produce_values([b"\xc1"], partition=0)
         more(job, 0)
         following.watched()
-        wait_for(lambda: sum(following.standing["dead_letters"].values()) == 3)
-        assert following.standing["dead_letters_not_ours"] == 2  # each once
+        wait_for(lambda: sum(following.job_status["dead_letters"].values()) == 3)
+        assert following.job_status["dead_letters_not_ours"] == 2  # each once
         letters = Sampling(following).letters().result(60)
         assert len(letters.newest) == 3 and letters.strays == 2
     assert [each.letter.rows[0].row_to for each in read_dead_letters(job.job)] == [1, 1, 1]

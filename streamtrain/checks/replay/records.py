@@ -14,7 +14,7 @@ from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.errors import explain
 from streamtrain.kafka.reader import read_all, silence
 from streamtrain.kafka.settings import Purpose
-from streamtrain.origins.moves import FileEntry, is_files
+from streamtrain.record_sources.source_changes import FileEntry, is_files
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 
@@ -32,7 +32,7 @@ class RecordsCompacted(RecordsGone):
 
 
 class RecordReader(ABC):
-    """The records of one origin, a partition by a source of its own."""
+    """The records of one source, a partition by a reader of its own."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -130,7 +130,7 @@ class _FilesReader(RecordReader):
 
 
 class Readers:
-    """A reader for each origin that a lineage's rounds have read. `told`: the files of an identity."""
+    """A reader for each record source that a lineage's rounds have read. `told`: the files of an identity."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.origins.moves import FileEntry, list_files
+from streamtrain.record_sources.source_changes import FileEntry, list_files
 from streamtrain.topics.chunks import Stored
 
 

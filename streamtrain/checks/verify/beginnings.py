@@ -13,7 +13,7 @@ from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.new_classes import with_new_classes
-from streamtrain.origins.moves import begins
+from streamtrain.record_sources.source_changes import begins
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import Counts, Manifest
 from streamtrain.topics.topic import sha256

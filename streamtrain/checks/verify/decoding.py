@@ -14,7 +14,7 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
-from streamtrain.origins.moves import is_files
+from streamtrain.record_sources.source_changes import is_files
 from streamtrain.schemas import Answer, decoded_by, is_framed, lookup_in
 from streamtrain.topics.dead_letters import DeadRange
 from streamtrain.topics.rounds import RoundLog

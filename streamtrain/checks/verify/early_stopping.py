@@ -96,7 +96,7 @@ class _Stops:
             return [f"early stopping goes by {held_out!r:.80}, its settings say {self._settings.held_out!r:.80}"]
         try:
             stop = EarlyStop(self._settings, self._figures, held_out)
-            passes = found["epochs"] - (stop.standing(before) or {"epochs": 0})["epochs"]
+            passes = found["epochs"] - (stop.stopping(before) or {"epochs": 0})["epochs"]
             again = stop.after(before, now.metrics, version, now.rows or 0, now.created_ms, passes)
             judges = held_out is not None and stop.is_due(now.metrics, passes)
         except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.origins.moves import FileEntry, identity_of, is_files, list_files, named_files
+from streamtrain.record_sources.source_changes import FileEntry, identity_of, is_files, list_files, named_files
 from streamtrain.topics.manifest import Manifest
 
 

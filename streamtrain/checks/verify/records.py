@@ -19,7 +19,7 @@ from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.sources import Sources
 from streamtrain.checks.verify.topics import Partition
 from streamtrain.kafka.clients import Message
-from streamtrain.origins.moves import is_files
+from streamtrain.record_sources.source_changes import is_files
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 

@@ -10,7 +10,7 @@ from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.topics import Topic
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-from streamtrain.origins.moves import FileEntry, is_files, list_files
+from streamtrain.record_sources.source_changes import FileEntry, is_files, list_files
 from streamtrain.topics.terms import Terms, columns_digest
 
 

@@ -29,7 +29,7 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.origins.moves import is_files
+from streamtrain.record_sources.source_changes import is_files
 
 ORDER = 66
 AGAINST_RECORDS = 100_000  # before a snapshot's positions

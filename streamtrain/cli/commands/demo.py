@@ -25,7 +25,7 @@ from streamtrain.checks.verify import verify
 from streamtrain.cli.demo_screen import plain, screen, show_summary
 from streamtrain.cli.session import Session, command, finite
 from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
-from streamtrain.clients.standing import JobStanding
+from streamtrain.clients.status import JobStatus
 from streamtrain.demo import folder
 from streamtrain.demo.flights import data_file, load_flights
 from streamtrain.demo.folder import JOB_FILE, KAFKA, Child
@@ -220,8 +220,8 @@ class Demo:
         self._opened.push(partial(self._end_traffic, traffic))
         is_live = self._out.console.is_terminal and not self._out.as_json and not self._out.quiet
         live = Live(console=self._out.console, auto_refresh=False, transient=True) if is_live else None
-        with JobStanding(traffic.job) as standing, live or nullcontext():
-            for status in self._stop.each(standing.watch(LOOK_S)):
+        with JobStatus(traffic.job) as job_status, live or nullcontext():
+            for status in self._stop.each(job_status.watch(LOOK_S)):
                 self._show(traffic.see(status), live)
                 self._check()
                 for thread in self._sending:
@@ -241,7 +241,7 @@ class Demo:
                 child.check(expected=0)
             self._children = {name: child for name, child in self._children.items() if name == "ui"}
             self._next_line_s = 0.0
-            self._show(traffic.see(standing.look()), live)
+            self._show(traffic.see(job_status.look()), live)
 
     def _end_traffic(self, traffic: Traffic, kind: object, error: object, trace: object) -> None:
         """Waits for the traffic's threads while there is a Kafka that takes what they have."""
@@ -285,8 +285,8 @@ class Demo:
 def described(job: Job) -> str:
     """Returns an earlier job in half a line."""
     snapshot = None
-    with suppress(SnapshotError), JobStanding(job) as standing:
-        status = standing.look()
+    with suppress(SnapshotError), JobStatus(job) as job_status:
+        status = job_status.look()
         snapshot = status["snapshot"]
     if snapshot is None:
         return f"{job.name}, without a whole snapshot,"

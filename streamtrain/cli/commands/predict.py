@@ -16,7 +16,7 @@ from streamtrain.cli.snapshot_named import option, parse_version
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
-from streamtrain.origins.topic import warn_of_open_transaction
+from streamtrain.record_sources.topic_source import warn_of_open_transaction
 from streamtrain.run.roles import predictor
 from streamtrain.telemetry.tracing import find_exporter
 

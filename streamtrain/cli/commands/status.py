@@ -8,8 +8,8 @@ import typer
 from rich.live import Live
 
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.standing_view import standing_view
-from streamtrain.clients.standing import JobStanding
+from streamtrain.cli.status_view import status_view
+from streamtrain.clients.status import JobStatus
 
 ORDER = 110
 WATCH_S = 1.0
@@ -24,17 +24,17 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Keep showing it until Ctrl-C.")] = False,
 ) -> None:
     """Show how a job is doing: newest snapshot and its age, rows a second, lag, quality and its trend, dead letters."""
-    with JobStanding(session.job(job)) as standing:
+    with JobStatus(session.job(job)) as job_status:
         if not watch:
-            document = standing.look()
-            session.out.document(document, standing_view(document))
+            document = job_status.look()
+            session.out.document(document, status_view(document))
         elif session.as_json:
-            for document in standing.watch(WATCH_S):
+            for document in job_status.watch(WATCH_S):
                 session.out.line(document)
         elif not session.out.console.is_terminal:
-            for document in standing.watch(WATCH_S):
-                session.out.say(standing_view(document), "")
+            for document in job_status.watch(WATCH_S):
+                session.out.say(status_view(document), "")
         else:
             with Live(console=session.out.console, auto_refresh=False) as live:
-                for document in standing.watch(WATCH_S):
-                    live.update(standing_view(document), refresh=True)
+                for document in job_status.watch(WATCH_S):
+                    live.update(status_view(document), refresh=True)

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from streamtrain import _native
+from streamtrain.columns.characters import capitals, in_word, small, word_ranges
 from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
 from streamtrain.columns.kinds.category import Hashed, hash_seed
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, Kind, Named
-from streamtrain.columns.letters import capitals, in_word, small, word_ranges
 from streamtrain.compute.input import MAX, MEAN, SUM
 
 HELP = "text as its words, or letters, and runs of them; without `embed` each has a weight for each output"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streamtrain.columns.letters import capitals, small
+from streamtrain.columns.characters import capitals, small
 from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transform, Use
 from streamtrain.compute.options import ColumnName
 

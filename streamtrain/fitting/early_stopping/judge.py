@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from streamtrain.compute.early_stopping import Standing
+from streamtrain.compute.early_stopping import StoppingState
 from streamtrain.errors import CheckFailed
 from streamtrain.fitting.callbacks import Moment
 from streamtrain.fitting.early_stopping.early_stopping import EarlyStopping
@@ -19,7 +19,7 @@ class Judge:
     def __init__(self, stopping: EarlyStopping, job: Job) -> None:
         self._calculator, self._score, self._minimise = stopping.calculator(job)
         self._conditions, self._own = stopping.judged(self._minimise), stopping.conditions
-        self._standing = Standing()
+        self._stopping = StoppingState()
         self._saver = stopping.saver()
         self.evaluations: list[Evaluation] = []
         self.reason, self.details = "", ""
@@ -30,8 +30,8 @@ class Judge:
             moment.seconds,
         )  # fmt: skip
         self.evaluations.append(found)
-        self._standing = self._conditions.after(self._standing, found.score, found.version)
-        if self._standing.best_version == found.version:
+        self._stopping = self._conditions.after(self._stopping, found.score, found.version)
+        if self._stopping.best_version == found.version:
             self._saver.save(moment.model())
         name, why = self._met(found)
         if name:
@@ -40,7 +40,7 @@ class Judge:
 
     def best(self) -> tuple[Evaluation, Fitted]:
         """The best evaluation and its model. CheckFailed where no score was finite."""
-        best = next((each for each in self.evaluations if each.version == self._standing.best_version), None)
+        best = next((each for each in self.evaluations if each.version == self._stopping.best_version), None)
         model = self._saver.best()
         if best is None or model is None:
             scores = ", ".join(f"{each.score}" for each in self.evaluations[:5])
@@ -52,7 +52,7 @@ class Judge:
 
     def _met(self, now: Evaluation) -> tuple[str, str]:
         """(condition, why): ours first, for a score that is none is none to others."""
-        met = self._conditions.met(self._standing, now.rows, now.seconds, now.epoch)
+        met = self._conditions.met(self._stopping, now.rows, now.seconds, now.epoch)
         own = ((each.name, each.met(self.evaluations)) for each in self._own)
         return met if met[0] else next((each for each in own if each[1]), ("", ""))
 

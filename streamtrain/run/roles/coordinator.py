@@ -24,10 +24,10 @@ from streamtrain.job.registry_settings import RegistrySettings
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
-from streamtrain.origins.choice import origin_of
-from streamtrain.origins.files import files_from
-from streamtrain.origins.origin import Origin
-from streamtrain.origins.validation_set import load_validation_set
+from streamtrain.record_sources.choice import record_source_of
+from streamtrain.record_sources.file_source import files_from
+from streamtrain.record_sources.record_source import RecordSource
+from streamtrain.record_sources.validation_set import load_validation_set
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.judging import Judging
 from streamtrain.run.kafka_publisher import KafkaPublisher
@@ -69,13 +69,13 @@ def run(config: Config) -> int:
     job = replace(Job.from_effective(config.job), registry=RegistrySettings(config.registry))
     consumer = config.kafka["consumer"]
     admin = Admin(consumer["bootstrap.servers"], consumer)
-    origin = origin_of(job, consumer, admin, files_from(config.files))
+    record_source = record_source_of(job, consumer, admin, files_from(config.files))
     topics = Lease(job.name, consumer, config.topics, admin)
     transactions = Transactions(config.kafka["producer"], job.name, topics)
     publishing: Publishing | None = None
     tracing = opened(config.traces)
     try:
-        publishing = _begin(config, job, origin, topics, transactions, tracing, admin)
+        publishing = _begin(config, job, record_source, topics, transactions, tracing, admin)
         ended = publishing.run()
     except StreamtrainError as error:
         if publishing is not None and isinstance(error, Replaced):
@@ -95,7 +95,7 @@ def run(config: Config) -> int:
 def _begin(
     config: Config,
     job: Job,
-    origin: Origin,
+    record_source: RecordSource,
     topics: Lease,
     transactions: Transactions,
     tracing: Tracing | None,
@@ -109,11 +109,11 @@ def _begin(
     slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
     taken = transactions.open()
     control = ControlTopic(config.kafka["consumer"], config.topics["control"])  # nobody else uses it
-    publisher = KafkaPublisher(origin, transactions, Watch(taken, control.look), config.topics, tracing)
+    publisher = KafkaPublisher(record_source, transactions, Watch(taken, control.look), config.topics, tracing)
     assembler = Assembler(job, taken, layout, slot, build_digest())
     flags = StartFlags(config.fresh, config.restore, config.accept_gap, config.add_classes)
     state = view(ring.mean_address(0), layout.state_bytes)
-    start = Start(job, model, origin, topics, publisher, assembler, tell)
+    start = Start(job, model, record_source, topics, publisher, assembler, tell)
     found = start.find(flags, state)
     judging = _judging(config, job, model, assembler, found.lineage.metrics, admin)  # a mistake is told before
     lineage = start.begin(found, state)

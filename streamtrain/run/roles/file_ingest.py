@@ -20,7 +20,7 @@ from streamtrain.files.found import FoundFile
 from streamtrain.files.placed import placed_records
 from streamtrain.job import Job
 from streamtrain.log import get_logger
-from streamtrain.origins.files import files_from
+from streamtrain.record_sources.file_source import files_from
 from streamtrain.run.ready import round_cutter, wait_ready
 from streamtrain.schemas import bare_format
 

@@ -74,7 +74,7 @@ def _choices(selection: Selection, jobs: list[Following]) -> str:
 def _said(jobs: list[Following]) -> str:
     text = "what is shown is from before"
     found = [f"{each.name}: {html.STATES[each.state]}; {text}. {each.error}" for each in jobs if each.error]
-    found += [f"{each.name}: {warning}." for each in jobs if (warning := each.standing.get("warning"))]
+    found += [f"{each.name}: {warning}." for each in jobs if (warning := each.job_status.get("warning"))]
     return html.joined(html.tag("p", text, class_="st-error", role="alert") for text in found)
 
 
@@ -95,14 +95,14 @@ def _figures(following: Following) -> list[object]:
         loss_text += f", constant's {loss[2]:.4f}"
     second = next((name for name in ("auc", "accuracy", "r2", "mae") if name in figures), None)
     since_s = time.time() - run["started_ms"] / 1000 if run else None
-    rate = following.standing.get("rows_per_second")
+    rate = following.job_status.get("rows_per_second")
     version = f"{snapshot['version']}, {telling.age(snapshot['age_s'])} old" if snapshot else "none yet"
     return [
         html.state(following.state),
         version,
         f"{telling.count(snapshot.get('rows_seen'))} rows",
         telling.NONE if rate is None else f"{rate:,.0f} rows/s",
-        telling.NONE if following.standing.get("lag") is None else f"{following.standing['lag']:,} records",
+        telling.NONE if following.job_status.get("lag") is None else f"{following.job_status['lag']:,} records",
         loss_text,
         telling.NONE if second is None else f"{figures[second]:.4f} {charts.format_figure_name(second)}",
         f"{run['number']} on {run['host']}, {telling.age(since_s)}" if run else "none yet",
@@ -118,12 +118,12 @@ def _happened(ui: Any) -> str:
 
 
 def _tables(following: Following) -> str:
-    letters: Mapping[str, int] = following.standing.get("dead_letters") or {}
+    letters: Mapping[str, int] = following.job_status.get("dead_letters") or {}
     parts: list[html.Html] = []
     if letters:
         counted = [(reason, f"{number:,}") for reason, number in letters.items()]
         parts.append(html.table(("reason", "rows"), counted, "Dead letters, the newest by reason"))
-    if strays := following.standing.get("dead_letters_not_ours"):
+    if strays := following.job_status.get("dead_letters_not_ours"):
         parts.append(html.tag("p", f"On the dead-letters topic: {not_ours(strays)}."))
     newest = list(reversed(following.marks))[:_MAX_MARKS]
     if newest:

@@ -29,7 +29,7 @@ from streamtrain.job import Job
 from streamtrain.job.early_stop import EarlyStop
 from streamtrain.kafka.admin import TopicState
 from streamtrain.kafka.clients import Message
-from streamtrain.origins.topic import TopicOrigin
+from streamtrain.record_sources.topic_source import TopicRecordSource
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
 from streamtrain.run.kafka_publisher import messages_of
@@ -351,7 +351,7 @@ class GoodJob:
         self._window = 0   # rows of the open one
         self._rows = 0
         self.use()
-        self.origin = TopicOrigin(self.job, {}, Admin(self.written))
+        self.record_source = TopicRecordSource(self.job, {}, Admin(self.written))
 
     def use(self, **changes: str) -> None:
         """Another job file from the next start on."""
@@ -413,7 +413,7 @@ class GoodJob:
             found = imports.located[max(imports.located)]
             manifest = found.manifest
             of = Imported(imports.job.name, manifest.version, found.digest, manifest.lineage, "far", positions)
-            kept = (manifest.positions, manifest.gaps) if positions == "keep" else self.origin.begin()
+            kept = (manifest.positions, manifest.gaps) if positions == "keep" else self.record_source.begin()
             self.lineage, self._state = imported_lineage(manifest, of, *kept), imports._state.copy()
         elif newest is None or fresh:
             chunks = TopicContents() if newest is None else TopicContents.of(newest)
@@ -421,12 +421,12 @@ class GoodJob:
                 chunks = chunks.above(chunks.version + 5)._replace(
                     kept=tuple(k for k in chunks.kept if k.shelf != damaged)
                 )
-            self.lineage = fresh_lineage(self.job, self.origin, chunks)
+            self.lineage = fresh_lineage(self.job, self.record_source, chunks)
         elif restore is not None:
-            self.lineage = restored_lineage(self.origin, newest, self.located[restore], accept_gap)
+            self.lineage = restored_lineage(self.record_source, newest, self.located[restore], accept_gap)
             self._state = self._states[restore].copy()
         else:
-            self.lineage = resumed_lineage(self.origin, newest, accept_gap)
+            self.lineage = resumed_lineage(self.record_source, newest, accept_gap)
         if newest is None or fresh or restore is not None:
             self._publish(Columns.empty(), [], self.lineage.round, self.lineage.metrics)
             self._window = 0

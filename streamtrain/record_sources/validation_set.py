@@ -23,7 +23,7 @@ from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import get_logger
-from streamtrain.origins.moves import FileEntry, identity_of
+from streamtrain.record_sources.source_changes import FileEntry, identity_of
 
 log = get_logger(__name__)
 WHAT = "train.early_stopping.held_out"

@@ -28,7 +28,7 @@ class Intake:
     rows: int | None = None  # that there are in all, where that is known
 
 
-class Origin(Protocol):
+class RecordSource(Protocol):
     """The record source of one job. The coordinator and the supervisor each have one.
 
     All methods but `name_of` and `trained` may send requests to Kafka.
@@ -51,7 +51,7 @@ class Origin(Protocol):
         """
 
     def check(self, version: int, seen: Positions) -> None:
-        """Before a publication of what was read since: raises where what was read may be of another origin."""
+        """Before a publication of what was read since: raises where what was read may be of another source."""
 
     def trained(self, positions: Sequence[Position]) -> None:
         """Up to here it is trained and published; returns at once."""

@@ -27,7 +27,7 @@ _EXPRESSION = "expr"  # the transform that it is
 
 
 @dataclass(frozen=True)
-class MadeColumn:
+class TransformColumn:
     """A column that a transform makes."""
 
     name: str
@@ -47,12 +47,12 @@ class MadeColumn:
 
 
 @dataclass(frozen=True)
-class Making:
+class CompiledTransform:
     """One transform at work."""
 
     transform: str
     use: Use
-    columns: tuple[MadeColumn, ...]
+    columns: tuple[TransformColumn, ...]
 
     @cached_property
     def entry(self) -> Transform:
@@ -63,7 +63,7 @@ class Making:
         return [source.name for source in self.use.sources]
 
 
-class MakingError(ValueError):
+class TransformError(ValueError):
     """An error that lists what is wrong with a transform. A problem begins with its setting's name if it has one."""
 
 
@@ -79,7 +79,7 @@ def expanded(given: Iterable[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
                     for setting, value in table.items()
                 }
         except ValueError as error:
-            raise MakingError(f"{pattern}: {error}") from None
+            raise TransformError(f"{pattern}: {error}") from None
 
 
 def sources(columns: Iterable[tuple[str, Column]]) -> dict[str, Source]:
@@ -92,9 +92,9 @@ def sources(columns: Iterable[tuple[str, Column]]) -> dict[str, Source]:
     return found
 
 
-def making(
+def compiled(
     name: str, table: Table, before: Mapping[str, Source], unreadable: Mapping[str, str], event: str | None = None
-) -> list[Making]:
+) -> list[CompiledTransform]:
     """A transform over the columns `before` it; of one with state what feeds it. `unreadable`: why there are others
     that none may read; `event`: the column that says when rows happened. MakingError."""
     try:
@@ -102,42 +102,44 @@ def making(
         entry = transforms.get(entry_name)
         reads = entry.reads(transforms.options(entry_name), given)
     except ValueError as error:
-        raise MakingError(str(error)) from None
+        raise TransformError(str(error)) from None
     problems = [f"expected another column, got {each}, {unreadable[each]}" for each in reads if each in unreadable]
     problems += [problem for each in reads if each not in unreadable for problem in transforms.unknown(each, before)]
     if problems:
-        raise MakingError("; ".join(problems))
+        raise TransformError("; ".join(problems))
     hash_bits = 64 if rest.get("hash_bits") == 64 else 32
     use = Use(name, given, tuple(before[each] for each in reads), hash_bits)
     problems = list(entry.problems(use))
     if problems:
-        raise MakingError("; ".join(problems))
+        raise TransformError("; ".join(problems))
     if isinstance(entry, WithState):
         return list(_feeding(entry_name, entry, use, rest, before.get(event or "")))
-    return [Making(entry_name, use, tuple(_columns(name, rest, entry.results(use))))]
+    return [CompiledTransform(entry_name, use, tuple(_columns(name, rest, entry.results(use))))]
 
 
-def beside(name: str, reads: Reads, source: Source) -> Making:
+def beside(name: str, reads: Reads, source: Source) -> CompiledTransform:
     """Returns the compiled transform that puts a source into a block of the plan, beside a column that itself has
     state."""
     native, result = feeder(reads, source)
-    output = MadeColumn(name, result, Column.model_validate(BESIDE[reads]), None, reads)
-    return Making(native, Use(name, {native: source.name}, (source,), 32), (output,))
+    output = TransformColumn(name, result, Column.model_validate(BESIDE[reads]), None, reads)
+    return CompiledTransform(native, Use(name, {native: source.name}, (source,), 32), (output,))
 
 
-def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> Making:
+def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> CompiledTransform:
     """The condition of [records] as the last transform. MakingError."""
     try:
-        (found,) = making(WHERE, {_EXPRESSION: text, "role": "input"}, before, unreadable)
-    except MakingError as error:
-        raise MakingError(str(error).removeprefix(f"{_EXPRESSION}: ")) from None
+        (found,) = compiled(WHERE, {_EXPRESSION: text, "role": "input"}, before, unreadable)
+    except TransformError as error:
+        raise TransformError(str(error).removeprefix(f"{_EXPRESSION}: ")) from None
     holds = {source.name: source.holds for source in found.use.sources}
     for problem in expression_problems(text, holds, condition=True):
-        raise MakingError(problem)
+        raise TransformError(problem)
     return found
 
 
-def _feeding(transform: str, entry: WithState, use: Use, rest: Table, event: Source | None) -> Iterator[Making]:
+def _feeding(
+    transform: str, entry: WithState, use: Use, rest: Table, event: Source | None
+) -> Iterator[CompiledTransform]:
     """Yields the compiled transforms that put the sources of a transform with state into its blocks.
 
     The first one makes the transform's own column.
@@ -145,37 +147,37 @@ def _feeding(transform: str, entry: WithState, use: Use, rest: Table, event: Sou
     for reads, index in entry.entry.feeds(use.given):
         source = event if index < 0 else use.sources[index]
         if source is None:
-            raise MakingError('half_life: expected a column with role = "event_time" beside it, got none')
+            raise TransformError('half_life: expected a column with role = "event_time" beside it, got none')
         native, result = feeder(reads, source)
         try:
             column = Column.model_validate(entry.column(use, reads, rest))
         except ValidationError as error:
-            raise MakingError("; ".join(format_error(each) for each in error.errors())) from None
+            raise TransformError("; ".join(format_error(each) for each in error.errors())) from None
         is_first = (reads, index) == entry.entry.feeds(use.given)[0]
         stateful = entry.stateful(transform, use, rest) if is_first else None
         if stateful is not None:
             problems = [*entry.misplaced(stateful, use, rest), entry.entry.problem(stateful), _misfit(result, column)]
             for problem in filter(None, problems):
-                raise MakingError(problem)
+                raise TransformError(problem)
         name = use.name if is_first else f"{use.name}.{reads}"
-        output = MadeColumn(name, result, column, stateful, reads)
-        yield Making(native, Use(name, {native: source.name}, (source,), use.hash_bits), (output,))
+        output = TransformColumn(name, result, column, stateful, reads)
+        yield CompiledTransform(native, Use(name, {native: source.name}, (source,), use.hash_bits), (output,))
 
 
-def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[MadeColumn]:
+def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[TransformColumn]:
     for setting in ("path", "from"):
         if setting in rest:
-            raise MakingError(f"{setting}: expected none, such cells stand in no record, got {rest[setting]!r}")
+            raise TransformError(f"{setting}: expected none, such cells stand in no record, got {rest[setting]!r}")
     for result in results:
         column_name = f"{name}_{result.suffix}" if result.suffix else name
         settings = {**_implied(result, rest), **rest}
         try:
             column = Column.model_validate(settings)
         except ValidationError as error:
-            raise MakingError("; ".join(format_error(each) for each in error.errors())) from None
+            raise TransformError("; ".join(format_error(each) for each in error.errors())) from None
         if problem := _misfit(result, column):
-            raise MakingError(problem)
-        yield MadeColumn(column_name, result, column)
+            raise TransformError(problem)
+        yield TransformColumn(column_name, result, column)
 
 
 def _implied(result: Result, rest: Table) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files as an origin: what a lineage goes on with, and what is refused; records have the same places however often they
+"""Files as a source: what a lineage goes on with, and what is refused; records have the same places however often they
 are read."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile, found_files
 from streamtrain.files.placed import placed_records
 from streamtrain.job import Job
-from streamtrain.origins.files import FilesOrigin, check_read
-from streamtrain.origins.moves import begins, left_topic, list_files, move
+from streamtrain.record_sources.file_source import FileRecordSource, check_read
+from streamtrain.record_sources.source_changes import begins, left_topic, list_files, move
 from streamtrain.topics.manifest import Position, Positions
 from tests.fitting.example import TABLES, columns, dicts
 from tests.fitting.test_fit import written
@@ -83,8 +83,8 @@ def test_what_is_found(given: dict[str, Any], tmp_path: Path) -> None:
             found_files([wrong])
 
 
-def origin(*names: str) -> FilesOrigin:
-    return FilesOrigin(JOB, [FoundFile(f"data/{name}", f"digest of {name}", 100, (1, 1)) for name in names])
+def record_source(*names: str) -> FileRecordSource:
+    return FileRecordSource(JOB, [FoundFile(f"data/{name}", f"digest of {name}", 100, (1, 1)) for name in names])
 
 
 TOPIC = Positions("topic", (Position(7, 2), Position(9)))
@@ -92,7 +92,7 @@ TOPIC = Positions("topic", (Position(7, 2), Position(9)))
 
 def begun(*at: int) -> tuple[Positions, Any]:
     """Returns the positions of files a and b, read up to the rows `at`, and the gaps."""
-    positions, gaps = origin("a", "b").begin()
+    positions, gaps = record_source("a", "b").begin()
     return Positions(positions.topic_id, tuple(Position(row) for row in at)), gaps
 
 
@@ -107,11 +107,11 @@ def test_what_cannot_be_read_again_is_refused_before_it_is_read(tmp_path: Path) 
 def test_it_goes_on_where_it_was() -> None:
     seen, gaps = begun(100, 40)
     assert begins(gaps, seen.topic_id) and begins((), "topic") and not begins(gaps, "topic")
-    assert origin("a", "b").go_on(3, seen, gaps) == (seen, ())
-    after, (added,) = origin("a", "b", "c", "a").go_on(3, seen, gaps)
+    assert record_source("a", "b").go_on(3, seen, gaps) == (seen, ())
+    after, (added,) = record_source("a", "b", "c", "a").go_on(3, seen, gaps)
     assert after == Positions(seen.topic_id, (*seen.partitions, Position(0), Position(0)))
     assert [file.name for file in list_files((*gaps, added), seen.topic_id)] == ["a", "b", "c", "a"]
-    assert origin("a", "b", "c", "a").go_on(4, after, (*gaps, added)) == (after, ())
+    assert record_source("a", "b", "c", "a").go_on(4, after, (*gaps, added)) == (after, ())
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_it_goes_on_where_it_was() -> None:
 def test_what_would_be_trained_twice_or_not_at_all_is_refused(names: str, at: tuple[int, int], words: str) -> None:
     seen, gaps = begun(*at)
     with pytest.raises(UserMistake, match=words):
-        origin(*names).go_on(3, seen, gaps)
+        record_source(*names).go_on(3, seen, gaps)
 
 
 def test_a_topic_comes_after_the_last_row() -> None:
@@ -140,7 +140,7 @@ def test_a_topic_comes_after_the_last_row() -> None:
 
 
 def test_a_topic_is_left_and_found_again() -> None:
-    seen, (moved,) = origin("a").go_on(3, TOPIC, ())
+    seen, (moved,) = record_source("a").go_on(3, TOPIC, ())
     assert left_topic((moved,)) == TOPIC and left_topic(()) is None
     frontier = Frontier.of(TOPIC)
     back = move("back", seen, TOPIC)
@@ -150,7 +150,7 @@ def test_a_topic_is_left_and_found_again() -> None:
 
 def test_more_files_are_passed_where_they_are_as_many_as_recorded() -> None:
     seen, gaps = begun(100, 40)
-    _, (added,) = origin("a", "b", "c").go_on(3, seen, gaps)
+    _, (added,) = record_source("a", "b", "c").go_on(3, seen, gaps)
     frontier = Frontier.of(seen)
     for wrong in ({**added, "from": 1, "to": 2}, {**added, "to": 4}):
         assert not frontier.pass_gap(wrong)

@@ -33,7 +33,7 @@ _DISCARD_S = 5.0  # for what a client still sends when it has been refused
 _TOO_SLOW_S = 0.2  # the same of one that has had its time
 
 
-class Door:
+class Application:
     """`pages` answers what is no prediction."""
 
     def __init__(

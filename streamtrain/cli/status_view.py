@@ -15,14 +15,14 @@ from streamtrain.clients.dead_letters import not_ours
 from streamtrain.compute.confusion import FIGURES
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.quality import SPANS
-from streamtrain.job.early_stop import standing_text
+from streamtrain.job.early_stop import stopping_text
 
 _MOST_LAGS = 8  # partitions told apart
 _MOST_CLASSES = 12
-_LINES = {NAME: standing_text}  # how one of the metrics is told; others by their names
+_LINES = {NAME: stopping_text}  # how one of the metrics is told; others by their names
 
 
-def standing_view(document: dict[str, Any], extra: Iterable[tuple[str, object]] = ()) -> Group:
+def status_view(document: dict[str, Any], extra: Iterable[tuple[str, object]] = ()) -> Group:
     """A screen of `JobStanding.look`'s document and `extra` lines; "error" in it is why it is an older one."""
     lines: list[tuple[str, object]] = [("job", document["job"])]
     if not document["exists"]:

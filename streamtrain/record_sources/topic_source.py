@@ -1,4 +1,4 @@
-"""The records topic as an origin: partitions and offsets are Kafka's, its identity is the topic id."""
+"""The records topic as a record source: partitions and offsets are Kafka's, its identity is the topic id."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.late_offsets import LateOffsets
 from streamtrain.log import get_logger
-from streamtrain.origins.files import check_read
-from streamtrain.origins.moves import is_files, left_topic, move
-from streamtrain.origins.origin import Gaps, Intake
+from streamtrain.record_sources.file_source import check_read
+from streamtrain.record_sources.record_source import Gaps, Intake
+from streamtrain.record_sources.source_changes import is_files, left_topic, move
 from streamtrain.topics.manifest import Position, Positions
 
 log = get_logger(__name__)
@@ -31,7 +31,7 @@ def warn_of_open_transaction(admin: Admin, topic: str, partitions: int) -> None:
         )
 
 
-class TopicOrigin:
+class TopicRecordSource:
     """An `Origin`."""
 
     def __init__(self, job: Job, consumer: Mapping[str, str], admin: Admin) -> None:

@@ -26,7 +26,7 @@ _LETTERS = 2_000  # newest dead letters whose reasons are counted
 _MAX_CAUSES = 8  # shown apart
 
 
-class JobStanding(Glance):
+class JobStatus(Glance):
     """Looks at one job again and again, with a consumer and an administration client of its own; one thread at a time.
 
     A look asks where the topics end, and reads those that have grown. `logs`: how many of the newest publications the
@@ -56,7 +56,7 @@ class JobStanding(Glance):
         self._reading.close()
 
     def look(self) -> Document:
-        """The standing as plain data; what there is nothing to say of yet is None or empty.
+        """The status as plain data; what there is nothing to say of yet is None or empty.
 
         Raises KafkaUnreachable when no broker answers, SnapshotError where the newest manifest is damaged.
         """

@@ -1,4 +1,4 @@
-"""Files as an origin: a partition is a file, an offset the number of a row in it, the identity what they hold."""
+"""Files as a record source: a partition is a file, an offset the number of a row in it, the identity what they hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from streamtrain._native import MAX_PARTITIONS
 from streamtrain.errors import OR_FRESH, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
-from streamtrain.origins.moves import (
+from streamtrain.record_sources.record_source import Gaps, Intake
+from streamtrain.record_sources.source_changes import (
     FileEntry,
     every_file,
     first_unfinished,
@@ -20,11 +21,10 @@ from streamtrain.origins.moves import (
     more,
     move,
 )
-from streamtrain.origins.origin import Gaps, Intake
 from streamtrain.topics.manifest import Position, Positions
 
 
-class FilesOrigin:
+class FileRecordSource:
     """An `Origin`: one file behind the other, each row once. Files may be added behind those that were read."""
 
     def __init__(self, job: Job, files: Sequence[FoundFile]) -> None:

@@ -264,7 +264,7 @@ BOUNDS_AND_BYTES = (
         "A manifest imports a Python module.",
         "streamtrain/job/network.py",
         "not imports",
-        "test_a_manifest_imports_nothing",
+        "test_a_manifest_imports_nothing_nor_a_job_file_that_may_not",
     ),
     Guard(
         "A manifest opens a file.",

@@ -6,6 +6,7 @@ import fcntl
 import gc
 import hashlib
 import importlib.util
+import logging
 import os
 import shutil
 import sys
@@ -113,6 +114,16 @@ class SharedRegistry:
     """One schema registry for the whole run; tests stay apart by the subjects they use."""
 
     url: str
+
+
+@pytest.fixture(autouse=True)
+def log_levels() -> Iterator[None]:
+    """Restores the levels that a command in this process may have set: the next test reads its own log."""
+    loggers = logging.getLogger(), logging.getLogger("streamtrain")
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

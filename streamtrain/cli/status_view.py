@@ -23,7 +23,7 @@ _LINES = {NAME: stopping_text}  # how one of the metrics is told; others by thei
 
 
 def status_view(document: dict[str, Any], extra: Iterable[tuple[str, object]] = ()) -> Group:
-    """A screen of `JobStanding.look`'s document and `extra` lines; "error" in it is why it is an older one."""
+    """A screen of `JobStatus.look`'s document and `extra` lines; "error" in it is why it is an older one."""
     lines: list[tuple[str, object]] = [("job", document["job"])]
     if not document["exists"]:
         lines.append(("records", f"{document['records']} is not there; streamtrain topics create"))

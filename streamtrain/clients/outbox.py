@@ -130,7 +130,10 @@ class Outbox:
     def flush(self, timeout_s: float) -> None:
         """Waits until all that was sent is delivered or has failed; KafkaUnreachable where that takes longer."""
         producer = vars(self).get("_producer")  # none where another thread has closed, which waits and raises itself
-        left = producer.flush(timeout_s) if producer is not None else 0
+        left = 0
+        if producer is not None and producer.flush(timeout_s):
+            producer.poll(0)  # librdkafka counts its log lines too, until they are served
+            left = len(producer)
         self.raise_failure()
         if left := left + len(self.waiting):
             raise KafkaUnreachable(

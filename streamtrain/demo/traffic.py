@@ -40,7 +40,7 @@ class Traffic:
         self.sent = self.requests = self.answers = self.errors = 0
         self.newest: tuple[int, float] | None = None  # answer: its row, and how likely that is late
         self.stopping = threading.Event()
-        self.status: Document = {}  # of JobStanding
+        self.status: Document = {}  # of JobStatus
         self.began_s = time.monotonic()
         self.streamed_s = 0.0  # when a snapshot had seen all rows
         self.first_trained_s: float | None = None  # when a snapshot had learned some

@@ -80,7 +80,7 @@ def kafka(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fake = FakeKafka()
     monkeypatch.setattr(command, "Admin", FakeAdmin)
-    monkeypatch.setattr(command, "JobStanding", FakeStanding)
+    monkeypatch.setattr(command, "JobStatus", FakeStanding)
     monkeypatch.setattr(command, "find_broker", lambda _: None)
     monkeypatch.setattr(command, "start_broker", lambda *_, **__: fake)
     monkeypatch.setattr(FakeStanding, "on_look", staticmethod(lambda: None))

@@ -30,7 +30,7 @@ def of_the_positive(matrix: Array) -> dict[str, Any]:
 
 
 def macro(matrix: Array) -> dict[str, Any]:
-    """The means over the classes that are told or there, and the matrix."""
+    """The means over the classes that are predicted or present, and the matrix."""
     seen = matrix.sum(0) + matrix.sum(1) > 0
     each = [figures for figures, is_seen in zip(by_class(matrix), seen, strict=True) if is_seen]
     means = {f"macro_{name}": float(np.mean([figures[name] for figures in each])) for name in FIGURES} if each else {}

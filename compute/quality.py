@@ -16,7 +16,7 @@ from streamtrain.compute.moments import named
 from streamtrain.compute.ops.vocabulary import HEAD
 from streamtrain.compute.windows import SCORE, WINDOW, Scores
 
-MOST_CLIPPED = 20  # columns told of
+MOST_CLIPPED = 20  # columns reported
 HELD_OUT = "held_out"  # figures of rows that are never trained, of a publication that was an evaluation
 SPANS = ("total", "window", "after_averaging", HELD_OUT)  # of a publication's metrics: those that are figures of rows
 

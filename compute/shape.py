@@ -21,7 +21,7 @@ def alike(inputs: Sequence[Shape], **options: Any) -> Shape:
     """Returns the shape of one value, or of several of the same shape. Mismatch where they differ."""
     if len({each.columns for each in inputs}) > 1:
         widths = [each.columns for each in inputs]
-        raise Mismatch(f"expected values of as many columns, got {widths}; a dense makes as many as it is told to")
+        raise Mismatch(f"expected values of as many columns, got {widths}; a dense layer makes as many as its size")
     return Shape(same_times(inputs), inputs[0].columns)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamtrain.compute.spec import Op, changed, given, out, size
 
 HELP = "weight of the rows of each class by the class that is the likeliest"
-MOST_CLASSES = 64   # whose confusion is told: 32 kB of a state
+MOST_CLASSES = 64   # whose confusion is reported: 32 kB of a state
 
 _WEIGHT = given("weight", "f32", "rows")
 OPS = (

@@ -22,7 +22,7 @@ def build(builder: Builder, name: str, op: str, inputs: Sequence[Value]) -> Valu
 
 
 def of_rows(builder: Builder, name: str, op: str, inputs: Sequence[Value], reads_output: bool = False) -> Value:
-    """y = op(a, b), one column: a number of two rows. `reads_output`: its gradient is told by y too."""
+    """y = op(a, b), one column: a number of two rows. `reads_output`: its gradient needs y too."""
     (a, b), rows, columns = inputs, inputs[0].rows, inputs[0].columns
     y = builder.buffer(f"{name}.output", rows, 1)
     builder.call(f"{op}_forward", rows, columns, a.ref, b.ref, y)

@@ -9,8 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
@@ -19,6 +18,7 @@ from streamtrain.clients.answers import ModelAnswer, Outcome
 from streamtrain.clients.arguments import address, job_name, version_of
 from streamtrain.clients.forks import after_fork, keep_for_ever
 from streamtrain.clients.scorer import Errors, Scorer
+from streamtrain.closing import Closing
 from streamtrain.columns.served import Served
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 Many = Mapping[str, NDArray[Any] | list[Any] | tuple[Any, ...]] | Iterable[Row]  # frames too, which have no one type
 
 
-class LiveModel(Following[Scorer | None]):
+class LiveModel(Closing, Following[Scorer | None]):
     """Follows job `job` on Kafka at `bootstrap`; `kafka` holds librdkafka properties. No job file is needed.
 
     A model that is a PyTorch module needs it as `module`: a torch.nn.Module, what makes one, or the
@@ -74,14 +74,6 @@ class LiveModel(Following[Scorer | None]):
         self._changed = threading.Condition()
         self._waiting: list[Callable[[], object]] = []
         self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         scorer = self._scorer

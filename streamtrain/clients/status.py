@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from streamtrain.clients.dead_letters import Found, Stray, read_dead_letters
 from streamtrain.clients.glance import LOGS, TOPICS, Document, Glance
+from streamtrain.closing import Closing
 from streamtrain.compute.confusion import MATRIX, by_class
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
@@ -26,7 +26,7 @@ _LETTERS = 2_000  # newest dead letters whose reasons are counted
 _MAX_CAUSES = 8  # shown apart
 
 
-class JobStatus(Glance):
+class JobStatus(Closing, Glance):
     """Looks at one job again and again, with a consumer and an administration client of its own; one thread at a time.
 
     A look asks where the topics end, and reads those that have grown. `logs`: how many of the newest publications the
@@ -43,14 +43,6 @@ class JobStatus(Glance):
         self._letters_at: dict[int, int] = {}
         self._letters: dict[str, int] = {}
         self._strays = 0  # among the letters, what is none of ours
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._reading.close()

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from streamtrain import _native
 from streamtrain._native import KafkaCode
+from streamtrain.closing import Closing
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka import library
 from streamtrain.kafka.errors import Heard, explain
@@ -55,7 +55,7 @@ class Event(NamedTuple):
         librdkafka_logger().log(_LEVELS[min(self.level, 7)], "%s: %s", self.facility, self.text)
 
 
-class _Client(Generic[C]):
+class _Client(Closing, Generic[C]):
     """A client made from settings; what its threads say goes to `heard` and to the log."""
 
     def __init__(self, make: Callable[[list[tuple[str, str]]], C], settings: Mapping[str, object]) -> None:
@@ -66,14 +66,6 @@ class _Client(Generic[C]):
             self.native: C = make(list(flat_settings(settings).items()))
         except RuntimeError as error:
             raise UserMistake(f"[kafka] {error}") from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def events(self) -> list[Event]:
         """Returns what librdkafka's threads reported since the last call; `heard` records warnings and errors."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
+from streamtrain.closing import Closing
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
@@ -14,7 +13,7 @@ from streamtrain.kafka.settings import Purpose
 from streamtrain.topics.control import TOPIC, Control, RunEntry
 
 
-class ControlTopic:
+class ControlTopic(Closing):
     """The control topic `name`. Opens one consumer that joins no group, unless `clients` has one; one thread at a
     time."""
 
@@ -24,14 +23,6 @@ class ControlTopic:
         self._clients = clients or Renewing(lambda: KafkaConsumer.open(Purpose.READ, kafka))
         self._seen = Control()
         self._next = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._clients.close()

@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from streamtrain import _native
 from streamtrain._native import KafkaCode, KafkaResponse
+from streamtrain.closing import Closing
 from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
@@ -39,7 +39,7 @@ _AT_ONCE = 16  # messages: chunks are large
 _WIDER_LOOKS = 2  # for chunks, when an aborted transaction of another producer lies between them
 
 
-class SnapshotTopic:
+class SnapshotTopic(Closing):
     """The snapshots topic of one job. Opens one consumer that joins no group, unless `clients` has one; one thread at
     a time.
 
@@ -63,14 +63,6 @@ class SnapshotTopic:
         self._kafka = {**(kafka or {}), "bootstrap.servers": bootstrap}
         self._on_error = on_error
         self._clients = clients or Renewing(lambda: KafkaConsumer.open(purpose, self._kafka, _GROUP))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._clients.close()

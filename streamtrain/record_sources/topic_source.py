@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from streamtrain.errors import OR_FRESH, UserMistake
+from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.late_offsets import LateOffsets
 from streamtrain.log import get_logger
-from streamtrain.record_sources.file_source import check_read
-from streamtrain.record_sources.record_source import Gaps, Intake
+from streamtrain.record_sources.file_source import FileRecordSource, check_read
+from streamtrain.record_sources.record_source import Gaps, Intake, RecordSource
 from streamtrain.record_sources.source_changes import is_files, left_topic, move
 from streamtrain.topics.manifest import Position, Positions
 
@@ -106,6 +107,13 @@ class TopicRecordSource:
         if self._offsets is None:
             self._offsets = LateOffsets(self._consumer, self._job.name, self._topic)
         self._offsets.commit([position.offset for position in positions])
+
+
+def record_source_of(
+    job: Job, consumer: Mapping[str, str], admin: Admin, files: Sequence[FoundFile] | None
+) -> RecordSource:
+    """These files, or the records topic where there are none. `consumer`: Job.kafka_consumer() of the whole job."""
+    return FileRecordSource(job, files) if files else TopicRecordSource(job, consumer, admin)
 
 
 def records_topic(admin: Admin, topic: str) -> tuple[str, int]:

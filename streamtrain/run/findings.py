@@ -21,8 +21,8 @@ from streamtrain.job.round_sizes import SLOW_ROWS_PER_S, largest_rates
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.record_sources.choice import record_source_of
 from streamtrain.record_sources.source_changes import is_files
+from streamtrain.record_sources.topic_source import record_source_of
 from streamtrain.record_sources.validation_set import load_validation_set, named_files
 from streamtrain.run.arena import slot_count, slot_layout
 from streamtrain.run.cores import cores_of_workers, crowded, format_cores, usable_count

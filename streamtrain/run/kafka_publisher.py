@@ -89,7 +89,7 @@ class KafkaPublisher:
         return self._transactions.unreachable or self._watch.unreachable
 
     def prepare(self, lineage: Lineage) -> None:
-        """All that is published has been read by now: nothing of it may come from another source."""
+        """Starts the check that what is published next was read from this record source."""
         self._checked = in_background(self._check_record_source, lineage, name="record-source")
 
     def _check_record_source(self, lineage: Lineage) -> None:

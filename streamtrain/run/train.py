@@ -25,7 +25,7 @@ from streamtrain.job import Job
 from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import get_logger
-from streamtrain.record_sources.choice import record_source_of
+from streamtrain.record_sources.topic_source import record_source_of
 from streamtrain.record_sources.validation_set import named_files
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff

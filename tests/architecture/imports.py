@@ -11,7 +11,7 @@ from tests.architecture.sources import nodes, places, text
 # a part may import parts of lines above its own; those of one line are siblings
 LAYERS = [
     {"_native", "exits"},
-    {"errors", "log", "registry", "background", "failpoints", "build", "interruption"},
+    {"errors", "log", "registry", "background", "failpoints", "build", "closing", "interruption"},
     {"compute", "topics"},
     {"columns", "kafka", "telemetry"},
     {"broker", "schemas"},

@@ -150,7 +150,7 @@ def test_vv_shows_the_traceback(run: Run) -> None:
 
 @pytest.mark.parametrize("command", ["topics create", "train"])
 def test_no_broker_is_exit_code_3(run: Run, plain: Path, impatient: None, command: str) -> None:
-    """In the time of one call, which is tests/kafka/test_admin.py's."""
+    """Returns after one call's time-out, whose length tests/kafka/test_admin.py checks."""
     started_s = time.monotonic()
     ended = run(*command.split(), plain)
     assert time.monotonic() - started_s < 60  # a second or two, on a busy machine

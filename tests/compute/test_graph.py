@@ -328,7 +328,7 @@ GRAPHS: list[tuple[Any, str]] = [
     ([{"name": "a", "scale": "input", "to": 2}], "model.graph.a: unknown option of scale; allowed: by"),
     ([{"name": "output", "subset": "input", "end": 1}], "model.graph.output: expected one that depends on a parameter"),
     ([A, {"name": "b", "add": ["a", "input"]}],
-     "model.graph.b: add of a, input: expected values of as many columns, got [7, 5]; a dense makes as many as"),
+     "model.graph.b: add of a, input: expected values of as many columns, got [7, 5]; a dense layer makes as many as"),
     ([A, {"name": "nobodys", "add": ["a", "input"]}, {"name": "output", "dense": 1, "of": "a"}],
      "model.graph.nobodys: add of a, input: expected values of as many columns, got [7, 5]"),
     ([A, {"name": "b", "dot": ["a", "input"]}],

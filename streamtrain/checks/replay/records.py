@@ -130,7 +130,7 @@ class _FilesReader(RecordReader):
 
 
 class Readers:
-    """A reader for each record source that a lineage's rounds have read. `told`: the files of an identity."""
+    """A reader for each record source that a lineage's rounds have read. `files_of` gives the files of an identity."""
 
     def __init__(
         self,

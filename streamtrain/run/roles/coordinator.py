@@ -24,9 +24,9 @@ from streamtrain.job.registry_settings import RegistrySettings
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
-from streamtrain.record_sources.choice import record_source_of
 from streamtrain.record_sources.file_source import files_from
 from streamtrain.record_sources.record_source import RecordSource
+from streamtrain.record_sources.topic_source import record_source_of
 from streamtrain.record_sources.validation_set import load_validation_set
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.judging import Judging

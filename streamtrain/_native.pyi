@@ -197,6 +197,16 @@ def average(
     part whose moments replace the start's.
     """
 
+def join(
+    layout: StateLayout, start: int, each: Sequence[tuple[int, float]], joined: int, first_moments: int = 0
+) -> float:
+    """
+    Joins contributions to one, which `average` takes as it takes each of them: the mean has the same bits.
+
+    Takes addresses as `average` does, and that of a whole state of zeros, `joined`. Returns the weight sum.
+    Raises UserMistake for a layout with blocks that are kept per worker.
+    """
+
 def kernels() -> list[tuple[str, str, str, list[str], bool]]:
     """
     (name, types, isa, arguments, host_only) of every kernel built into the module

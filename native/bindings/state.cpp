@@ -45,14 +45,27 @@ std::tuple<std::vector<u64>, u64> place_blocks(const std::vector<u64> &sizes) {
     return {offsets, at};
 }
 
-void average(const StateLayout &layout, Address start, const std::vector<std::tuple<Address, f64>> &workers,
-             Address mean, Address moments) {
+using Weighted = std::vector<std::tuple<Address, f64>>;
+
+std::vector<Contribution> contributions_of(const Weighted &each) {
     std::vector<Contribution> contributions;
-    for (auto [vector, weight_sum] : workers)
+    for (auto [vector, weight_sum] : each)
         contributions.push_back({reinterpret_cast<const u8 *>(vector), weight_sum});
+    return contributions;
+}
+
+void average(const StateLayout &layout, Address start, const Weighted &workers, Address mean, Address moments) {
     WithoutGil release;
     const RoundStart from{reinterpret_cast<const u8 *>(start), reinterpret_cast<const u8 *>(moments)};
-    fold_round(layout, from, contributions, reinterpret_cast<u8 *>(mean));
+    fold_round(layout, from, contributions_of(workers), reinterpret_cast<u8 *>(mean));
+}
+
+f64 join(const StateLayout &layout, Address start, const Weighted &each, Address joined, Address moments) {
+    if (layout.local_bytes > 0)
+        mistake("a state that is joined", "that all of it is averaged", "blocks kept per worker");
+    WithoutGil release;
+    const RoundStart from{reinterpret_cast<const u8 *>(start), reinterpret_cast<const u8 *>(moments)};
+    return join_round(layout, from, contributions_of(each), reinterpret_cast<u8 *>(joined));
 }
 
 std::tuple<f64, f64> binary_curves(nb::handle tally) {
@@ -172,6 +185,11 @@ void bind_state(nb::module_ &m) {
           nb::arg("first_moments") = 0,
           "Takes addresses: of the start, of (each worker's vector, its weight sum), of the mean, and of a statistics\n"
           "part whose moments replace the start's.");
+    m.def("join", &join, nb::arg("layout"), nb::arg("start"), nb::arg("each"), nb::arg("joined"),
+          nb::arg("first_moments") = 0,
+          "Joins contributions to one, which `average` takes as it takes each of them: the mean has the same bits.\n\n"
+          "Takes addresses as `average` does, and that of a whole state of zeros, `joined`. Returns the weight sum.\n"
+          "Raises UserMistake for a layout with blocks that are kept per worker.");
 }
 
 }  // namespace st

@@ -38,15 +38,35 @@ inline void gathered_from_zero(const StateBlock &block, const RoundStart &start,
 // share: as the steps have left it.
 inline void as_stepped(const StateBlock &, const RoundStart &, const WorkerMemory &, i64) {}
 
-// fold: the start's value, then merge(value so far, share) in worker order.
+// join: the first share, then merge(value so far, share) in their order; zeros where there is none.
 template <class T, class Merge>
-void folded(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean, Merge merge) {
-    T *to = reinterpret_cast<T *>(mean + block.offset);
-    std::memcpy(to, start.mean + block.offset, block.bytes());
-    for (const Contribution &worker : all.workers) {
-        const T *share = reinterpret_cast<const T *>(worker.vector + block.offset);
+void joined_by(const StateBlock &block, const Contributions &all, u8 *joined, Merge merge) {
+    T *to = reinterpret_cast<T *>(joined + block.offset);
+    if (all.each.empty()) std::memset(to, 0, block.bytes());
+    else std::memcpy(to, all.each[0].vector + block.offset, block.bytes());
+    for (u64 at = 1; at < all.each.size(); ++at) {
+        const T *share = reinterpret_cast<const T *>(all.each[at].vector + block.offset);
         for (u64 i = 0, n = block.count(); i < n; ++i) to[i] = merge(to[i], share[i]);
     }
+}
+
+// fold: merge(the start's value, the joined share).
+template <class T, class Merge>
+void folded_by(const StateBlock &block, const RoundStart &start, u8 *mean, Merge merge) {
+    const T *known = reinterpret_cast<const T *>(start.mean + block.offset);
+    T *to = reinterpret_cast<T *>(mean + block.offset);
+    for (u64 i = 0, n = block.count(); i < n; ++i) to[i] = merge(known[i], to[i]);
+}
+
+// join: of a block that no worker contributes to.
+inline void left_alone(const StateBlock &, const RoundStart &, const Contributions &, u8 *) {}
+
+// fold: what was joined is the mean's.
+inline void as_joined(const StateBlock &, const RoundStart &, u8 *) {}
+
+// fold: the start's, whatever was joined.
+inline void as_started(const StateBlock &block, const RoundStart &start, u8 *mean) {
+    std::memcpy(mean + block.offset, start.mean + block.offset, block.bytes());
 }
 
 // write: as it lies in the mean.

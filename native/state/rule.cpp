@@ -34,19 +34,26 @@ void share_round(const StateLayout &layout, const RoundStart &start, const Worke
     for (const StateBlock &block : layout.blocks) block.rule->share(block, start, own, steps);
 }
 
-void fold_round(const StateLayout &layout, const RoundStart &start, std::vector<Contribution> workers, u8 *mean) {
-    Contributions all{std::move(workers)};
-    for (const Contribution &worker : all.workers) all.weight_sum += worker.weight_sum;
-    for (const StateBlock &block : layout.blocks) block.rule->fold(block, start, all, mean);
+f64 join_round(const StateLayout &layout, const RoundStart &start, std::vector<Contribution> each, u8 *joined) {
+    Contributions all{std::move(each)};
+    for (const Contribution &one : all.each) all.weight_sum += one.weight_sum;
+    for (const StateBlock &block : layout.blocks) block.rule->join(block, start, all, joined);
+    return all.weight_sum;
+}
+
+void fold_round(const StateLayout &layout, const RoundStart &start, std::vector<Contribution> each, u8 *mean) {
+    const u64 count = each.size();
+    const f64 weight_sum = join_round(layout, start, std::move(each), mean);
+    for (const StateBlock &block : layout.blocks) block.rule->fold(block, start, mean);
     for (const StateBlock &block : layout.blocks)
-        if (block.rule->settle) block.rule->settle(layout, block, start, all, mean);
+        if (block.rule->settle) block.rule->settle(layout, block, start, weight_sum, mean);
     std::vector<u64> rows;
     for (const StateBlock &block : layout.blocks) {
         if (!block.rule->vacated) continue;
         rows.clear();
         block.rule->vacated(block, start, mean, rows);
         for (const StateBlock &its : layout.blocks)
-            if (its.rows_of == block.name) zero_rows(its, rows, all.workers.size(), mean);
+            if (its.rows_of == block.name) zero_rows(its, rows, count, mean);
     }
 }
 

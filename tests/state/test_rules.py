@@ -5,6 +5,7 @@ Also those rules that go on from round to round by themselves.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import mmap
@@ -19,7 +20,7 @@ import vocabularies
 from looped import over
 
 from streamtrain import _native
-from streamtrain.compute.model import Model
+from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.ops.sketch import CELLS, EDGES
 from streamtrain.compute.ops.vocabulary import empty
@@ -146,10 +147,7 @@ def meaning_of_local(start: Array, values: Sequence[Array], weights: Sequence[fl
 
 
 def meaning_of_sum(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    total = start.copy()
-    for value in values:
-        total = total + value
-    return {"": total}
+    return {"": start + functools.reduce(np.add, values)}
 
 
 def meaning_of_highest(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
@@ -215,16 +213,20 @@ def meaning_of_extremes(start: Array, values: Sequence[Array], weights: Sequence
 
 
 def meaning_of_decayed(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    found, newest = start.copy(), max(value[0, 0] for value in values)
-    if newest > 0 and found[0, 0] - newest > 1000:
-        found[:] = 0
-    for value in values:
-        if value[0, 0] > 0:
-            epoch = max(found[0, 0], value[0, 0])
-            mine, its = (0.5 ** (epoch - each[0, 0]) if epoch - each[0, 0] <= 1000 else 0.0 for each in (found, value))
-            found[1:] = found[1:] * mine + value[1:] * its
-            found[0, :2] = epoch, max(found[0, 1], value[0, 1])
-    return {"": found}
+    shares = [value for value in values if value[0, 0] > 0]
+    if not shares:
+        return {"": start}
+    joined = functools.reduce(added, shares)
+    return {"": joined if start[0, 0] - joined[0, 0] > 1000 else added(start, joined)}
+
+
+def added(one: Array, other: Array) -> Array:
+    """Sums of the later of two epochs, and of the newest time."""
+    epoch, found = max(one[0, 0], other[0, 0]), np.zeros_like(one)
+    of_one, of_other = (0.5 ** (epoch - each[0, 0]) if epoch - each[0, 0] <= 1000 else 0.0 for each in (one, other))
+    found[1:] = one[1:] * of_one + other[1:] * of_other
+    found[0, :2] = epoch, max(one[0, 1], other[0, 1])
+    return found
 
 
 def meaning_of_quantiles(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
@@ -358,6 +360,41 @@ def test_a_mean_is_what_the_rule_means(rule: str, dtype: str, workers: int, weig
             assert pieces(name, found).keys() == expected.keys()
             for suffix, value in expected.items():
                 same(found[name + suffix], value)
+
+
+@over("weights", [[2.0, 0.5], [0.0, 3.0], [0.0, 0.0], [1.0, 2.0, 4.0]])
+@over(("rule", "dtype"), [each for each in STORED if each[0] != "local"])   # which is kept for each worker
+def test_contributions_joined_first_make_the_same_mean(rule: str, dtype: str, weights: list[float]) -> None:
+    """Two workers of one host, or one worker of each of two hosts: only this would see that their bits differ."""
+    random = np.random.default_rng(len(weights))
+    blocks = [*blocks_of(rule, dtype), *BLOCKS, *SCORED]   # with an outer step and a plateau
+    layout = build_layout(blocks)
+
+    def state(values: Mapping[str, Array]) -> Array:
+        found = aligned(layout.state_bytes)
+        for name, value in values.items():
+            views(layout, found)[name][...] = value
+        return found
+
+    def mean(contributions: Sequence[tuple[Array, float]]) -> bytes:
+        found = aligned(layout.state_bytes)
+        given = [(vector.ctypes.data, weight) for vector, weight in contributions]
+        _native.average(layout, start.ctypes.data, given, found.ctypes.data)
+        return found.tobytes()
+
+    def joined(contributions: Sequence[tuple[Array, float]]) -> tuple[Array, float]:
+        found = aligned(layout.state_bytes)
+        given = [(vector.ctypes.data, weight) for vector, weight in contributions]
+        weight = _native.join(layout, start.ctypes.data, given, found.ctypes.data)
+        return found, weight
+
+    def any_state() -> Array:
+        return state({name: some(its, shape, random, *dtype) for name, _, its, shape, *dtype in blocks})
+
+    start, workers = any_state(), [(any_state(), weight) for weight in weights]
+    one_host, each_a_host = mean([joined(workers)]), mean([joined([worker]) for worker in workers])
+    assert mean(workers) == one_host == each_a_host
+    assert mean([joined([joined(workers)])]) == one_host
 
 
 @over(("rule", "dtype"), [each for each in STORED if each[0] != "window"])   # which no step reads

@@ -14,25 +14,34 @@ constexpr f64 FORGOTTEN = 1000;   // half-lives: less than any number of rows
 
 inline f64 kept_over(f64 epochs) { return epochs > FORGOTTEN ? 0 : std::ldexp(1.0, -static_cast<int>(epochs)); }
 
-inline void fold_decayed(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
-    f64 *to = reinterpret_cast<f64 *>(mean + block.offset);
-    std::memcpy(to, start.mean + block.offset, block.bytes());
-    f64 newest = 0;
-    for (const Contribution &worker : all.workers)
-        newest = std::max(newest, *reinterpret_cast<const f64 *>(worker.vector + block.offset));
-    if (newest > 0 && to[0] - newest > FORGOTTEN) std::fill(to, to + block.count(), 0.0);
-    for (const Contribution &worker : all.workers) {
-        const f64 *share = reinterpret_cast<const f64 *>(worker.vector + block.offset);
+// to := a and b, of which one may be `to`.
+inline void add_decayed(const StateBlock &block, const f64 *a, const f64 *b, f64 *to) {
+    const f64 epoch = std::max(a[0], b[0]), newest = std::max(a[1], b[1]);
+    const f64 of_a = kept_over(epoch - a[0]), of_b = kept_over(epoch - b[0]);
+    for (u64 i = block.row_elements(); i < block.count(); ++i) to[i] = a[i] * of_a + b[i] * of_b;
+    to[0] = epoch;
+    to[1] = newest;
+}
+
+inline void join_decayed(const StateBlock &block, const RoundStart &, const Contributions &all, u8 *joined) {
+    f64 *to = reinterpret_cast<f64 *>(joined + block.offset);
+    std::memset(to, 0, block.bytes());
+    for (const Contribution &each : all.each) {
+        const f64 *share = reinterpret_cast<const f64 *>(each.vector + block.offset);
         if (!(share[0] > 0)) continue;
-        const f64 epoch = std::max(to[0], share[0]);
-        const f64 mine = kept_over(epoch - to[0]), its = kept_over(epoch - share[0]);
-        for (u64 i = block.row_elements(); i < block.count(); ++i) to[i] = to[i] * mine + share[i] * its;
-        to[0] = epoch;
-        to[1] = std::max(to[1], share[1]);
+        if (to[0] > 0) add_decayed(block, to, share, to);
+        else std::memcpy(to, share, block.bytes());
     }
 }
 
+inline void fold_decayed(const StateBlock &block, const RoundStart &start, u8 *mean) {
+    const f64 *known = reinterpret_cast<const f64 *>(start.mean + block.offset);
+    f64 *to = reinterpret_cast<f64 *>(mean + block.offset);
+    if (!(to[0] > 0)) parts::as_started(block, start, mean);
+    else if (known[0] - to[0] <= FORGOTTEN) add_decayed(block, known, to, to);
+}
+
 constexpr Rule decayed{Dtype::f64, Part::statistics, false,
-                       parts::gathered_from_zero, parts::as_stepped, fold_decayed, parts::whole};
+                       parts::gathered_from_zero, parts::as_stepped, join_decayed, fold_decayed, parts::whole};
 
 }  // namespace st::rules

@@ -14,12 +14,17 @@ inline void share_highest(const StateBlock &block, const RoundStart &, const Wor
     for (u64 i = 0; i < block.count(); ++i) share[i] = base[i] + steps;
 }
 
-inline void fold_highest(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
-    parts::folded<HighestValue>(block, start, all, mean,
-                                [](HighestValue a, HighestValue b) { return std::max(a, b); });
+inline HighestValue higher(HighestValue a, HighestValue b) { return std::max(a, b); }
+
+inline void join_highest(const StateBlock &block, const RoundStart &, const Contributions &all, u8 *joined) {
+    parts::joined_by<HighestValue>(block, all, joined, higher);
+}
+
+inline void fold_highest(const StateBlock &block, const RoundStart &start, u8 *mean) {
+    parts::folded_by<HighestValue>(block, start, mean, higher);
 }
 
 constexpr Rule highest{parts::dtype_of(HighestValue{}), Part::statistics, false,
-                       parts::gathered_from_zero, share_highest, fold_highest, parts::whole};
+                       parts::gathered_from_zero, share_highest, join_highest, fold_highest, parts::whole};
 
 }  // namespace st::rules

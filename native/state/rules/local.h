@@ -6,9 +6,9 @@ namespace st::rules {
 
 using LocalValue = f32;
 
-inline void fold_local(const StateBlock &block, const RoundStart &, const Contributions &all, u8 *mean) {
-    for (u32 worker = 0; worker < all.workers.size(); ++worker)
-        std::memcpy(mean + block.in_mean(worker), all.workers[worker].vector + block.offset, block.bytes());
+inline void join_local(const StateBlock &block, const RoundStart &, const Contributions &all, u8 *joined) {
+    for (u32 worker = 0; worker < all.each.size(); ++worker)
+        std::memcpy(joined + block.in_mean(worker), all.each[worker].vector + block.offset, block.bytes());
 }
 
 inline void write_local(const StateBlock &block, u32 workers, std::vector<StateBlock> &published) {
@@ -22,6 +22,6 @@ inline void write_local(const StateBlock &block, u32 workers, std::vector<StateB
 }
 
 constexpr Rule local{parts::dtype_of(LocalValue{}), Part::learned, true,
-                     parts::trained_from_start, parts::as_stepped, fold_local, write_local};
+                     parts::trained_from_start, parts::as_stepped, join_local, parts::as_joined, write_local};
 
 }  // namespace st::rules

@@ -16,11 +16,11 @@ inline void begin_moments(const StateBlock &block, const RoundStart &start, cons
     std::memset(own.share + block.part_offset, 0, block.bytes());
 }
 
-// All workers' shares of a round as one.
+// All shares of a round as one.
 inline ColumnMoments gathered(const Contributions &all, u64 offset, u64 column) {
     ColumnMoments round{};
-    for (const Contribution &worker : all.workers) {
-        const ColumnMoments &share = reinterpret_cast<const ColumnMoments *>(worker.vector + offset)[column];
+    for (const Contribution &each : all.each) {
+        const ColumnMoments &share = reinterpret_cast<const ColumnMoments *>(each.vector + offset)[column];
         f64 raw_count = round.count;
         merge_moments(share.count, share.raw_mean, share.raw_squares, raw_count, round.raw_mean, round.raw_squares);
         merge_moments(share.count, share.mean, share.squares, round.count, round.mean, round.squares);
@@ -57,18 +57,32 @@ inline void fold_column(ColumnMoments &column, const ColumnMoments &round) {
     column.clipped += round.clipped;
 }
 
-inline void fold_moments(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
-    ColumnMoments *to = reinterpret_cast<ColumnMoments *>(mean + block.offset);
-    std::memcpy(to, start.first_moments ? start.first_moments + block.part_offset : start.mean + block.offset,
-                block.bytes());
+// Of a lineage's first round: its own pass has seen the values, and of the steps' shares only the cuts count.
+inline void join_moments(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *joined) {
+    ColumnMoments *to = reinterpret_cast<ColumnMoments *>(joined + block.offset);
     for (u64 c = 0; c < block.count() / moments_width; ++c) {
-        ColumnMoments round = gathered(all, block.offset, c);
-        if (start.first_moments) to[c].clipped += round.clipped;
-        else fold_column(to[c], round);
+        to[c] = gathered(all, block.offset, c);
+        if (!start.first_moments) continue;
+        const ColumnMoments &first =
+            reinterpret_cast<const ColumnMoments *>(start.first_moments + block.part_offset)[c];
+        to[c] = {first.count, first.mean, first.squares, 0, 0, 0, first.outside, first.least,
+                 first.clipped + to[c].clipped, first.mean, first.squares};
+    }
+}
+
+inline void fold_moments(const StateBlock &block, const RoundStart &start, u8 *mean) {
+    const ColumnMoments *known = reinterpret_cast<const ColumnMoments *>(start.mean + block.offset);
+    ColumnMoments *to = reinterpret_cast<ColumnMoments *>(mean + block.offset);
+    for (u64 c = 0; c < block.count() / moments_width; ++c) {
+        const ColumnMoments round = to[c];
+        to[c] = known[c];
+        if (!start.first_moments) fold_column(to[c], round);
+        else to[c] = {round.count, round.mean, round.squares, known[c].clip, known[c].half_life, known[c].floor,
+                      round.outside, round.least, round.clipped, 0, 0};
     }
 }
 
 constexpr Rule moments{Dtype::f64, Part::statistics, false,
-                       begin_moments, parts::as_stepped, fold_moments, parts::whole};
+                       begin_moments, parts::as_stepped, join_moments, fold_moments, parts::whole};
 
 }  // namespace st::rules

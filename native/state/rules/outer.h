@@ -10,17 +10,13 @@ namespace st::rules {
 
 using OuterValue = f32;
 
-inline void fold_outer(const StateBlock &block, const RoundStart &start, const Contributions &, u8 *mean) {
-    std::memcpy(mean + block.offset, start.mean + block.offset, block.bytes());
-}
-
 // Where nobody trained all stays; where the step is not finite the mean does.
 inline void settle_outer(const StateLayout &layout, const StateBlock &block, const RoundStart &start,
-                         const Contributions &all, u8 *mean) {
+                         f64 weight_sum, u8 *mean) {
     const std::string prefix = OUTER_VELOCITY;
     const StateBlock *its = block.name.starts_with(prefix) ? layout.find(block.name.substr(prefix.size())) : nullptr;
     const StateBlock *settings = layout.find(OUTER_SETTINGS);
-    if (!its || !settings || !(all.weight_sum > 0)) return;
+    if (!its || !settings || !(weight_sum > 0)) return;
     const f64 *chosen = reinterpret_cast<const f64 *>(start.mean + settings->offset);
     const f64 rate = chosen[0], momentum = chosen[1];
     const f32 *before = reinterpret_cast<const f32 *>(start.mean + its->offset);
@@ -37,6 +33,6 @@ inline void settle_outer(const StateLayout &layout, const StateBlock &block, con
 }
 
 constexpr Rule outer{parts::dtype_of(OuterValue{}), Part::statistics, false, parts::gathered_from_zero,
-                     parts::as_stepped, fold_outer, parts::whole, nullptr, settle_outer};
+                     parts::as_stepped, parts::left_alone, parts::as_started, parts::whole, nullptr, settle_outer};
 
 }  // namespace st::rules

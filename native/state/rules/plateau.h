@@ -28,13 +28,8 @@ inline void evaluate(Plateau &now, f64 score) {
     }
 }
 
-inline void fold_plateau(const StateBlock &block, const RoundStart &start, const Contributions &, u8 *mean) {
-    std::memcpy(mean + block.offset, start.mean + block.offset, block.bytes());
-}
-
 // Of what is minimised, where that is not the loss that all such models have.
-inline void settle_plateau(const StateLayout &layout, const StateBlock &block, const RoundStart &,
-                           const Contributions &, u8 *mean) {
+inline void settle_plateau(const StateLayout &layout, const StateBlock &block, const RoundStart &, f64, u8 *mean) {
     const StateBlock *scores = layout.find(SCORE_LOSS), *counts = layout.find(SCORE_ROWS);
     const StateBlock *minimised = layout.find(SCORE_OBJECTIVE);
     if (!scores || !counts || block.count() != PLATEAU_WIDTH) return;
@@ -53,6 +48,6 @@ inline void settle_plateau(const StateLayout &layout, const StateBlock &block, c
 }
 
 constexpr Rule plateau{Dtype::f64, Part::statistics, false, parts::gathered_from_zero,
-                       parts::as_stepped, fold_plateau, parts::whole, nullptr, settle_plateau};
+                       parts::as_stepped, parts::left_alone, parts::as_started, parts::whole, nullptr, settle_plateau};
 
 }  // namespace st::rules

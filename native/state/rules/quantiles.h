@@ -1,6 +1,8 @@
 // quantiles -- of columns: how many values lay in each cell (base/sketch.h) and in all, added; then the edges that part
 // them into as many equal shares as there are edges and one more, found where the cells are folded.
 #pragma once
+#include <functional>
+
 #include "base/sketch.h"
 #include "state/parts.h"
 
@@ -17,8 +19,12 @@ inline f64 value_at(const f64 *cells, f64 rank, i64 &cell, f64 &before) {
     return away < 0 ? -high + part * (high - low) : low + part * (high - low);
 }
 
-inline void fold_quantiles(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
-    parts::folded<f64>(block, start, all, mean, [](f64 a, f64 b) { return a + b; });
+inline void join_quantiles(const StateBlock &block, const RoundStart &, const Contributions &all, u8 *joined) {
+    parts::joined_by<f64>(block, all, joined, std::plus<>());
+}
+
+inline void fold_quantiles(const StateBlock &block, const RoundStart &start, u8 *mean) {
+    parts::folded_by<f64>(block, start, mean, std::plus<>());
     f64 *row = reinterpret_cast<f64 *>(mean + block.offset);
     const u64 width = block.row_elements();
     for (u64 r = 0; r < block.rows(); ++r, row += width) {
@@ -33,6 +39,6 @@ inline void fold_quantiles(const StateBlock &block, const RoundStart &start, con
 }
 
 constexpr Rule quantiles{Dtype::f64, Part::statistics, false,
-                         parts::gathered_from_zero, parts::as_stepped, fold_quantiles, parts::whole};
+                         parts::gathered_from_zero, parts::as_stepped, join_quantiles, fold_quantiles, parts::whole};
 
 }  // namespace st::rules

@@ -1,5 +1,5 @@
-// tally -- the distinct logits of the open window (base/tally.h): those known, then each worker's share, merged in
-// worker order. Only what a tally uses is touched, so that an empty one costs nothing. The averager begins it anew when
+// tally -- the distinct logits of the open window (base/tally.h): the shares merged in worker order, then with those
+// known. Only what a tally uses is touched, so that an empty one costs nothing. The averager begins it anew when
 // a window closes (ring/window_ring.h).
 #pragma once
 #include "state/parts.h"
@@ -15,13 +15,20 @@ inline void begin_tally(const StateBlock &block, const RoundStart &start, const 
     tally_clear(share, 0);
 }
 
-inline void fold_tally(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
+inline void join_tally(const StateBlock &block, const RoundStart &, const Contributions &all, u8 *joined) {
+    TallySum sum;
+    for (const Contribution &each : all.each) sum.add(reinterpret_cast<const f64 *>(each.vector + block.offset));
+    sum.write(reinterpret_cast<f64 *>(joined + block.offset));
+}
+
+inline void fold_tally(const StateBlock &block, const RoundStart &start, u8 *mean) {
     TallySum sum;
     sum.add(reinterpret_cast<const f64 *>(start.mean + block.offset));
-    for (const Contribution &worker : all.workers) sum.add(reinterpret_cast<const f64 *>(worker.vector + block.offset));
+    sum.add(reinterpret_cast<const f64 *>(mean + block.offset));
     sum.write(reinterpret_cast<f64 *>(mean + block.offset));
 }
 
-constexpr Rule tally{Dtype::f64, Part::statistics, false, begin_tally, parts::as_stepped, fold_tally, parts::whole};
+constexpr Rule tally{Dtype::f64, Part::statistics, false, begin_tally, parts::as_stepped,
+                     join_tally, fold_tally, parts::whole};
 
 }  // namespace st::rules

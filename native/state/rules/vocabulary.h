@@ -23,33 +23,44 @@ inline bool counted_more(const SeenValue &a, const SeenValue &b) {
     return a.count != b.count ? a.count > b.count : static_cast<u64>(a.hash) < static_cast<u64>(b.hash);
 }
 
-class VocabularyFold {
+// The round's values by hash, those of all shares as one; of what the start does not know as many as a share has room
+// for.
+class VocabularyJoin {
   public:
-    VocabularyFold(const StateBlock &block, u8 *mean)
-        : to_{reinterpret_cast<i64 *>(mean + block.offset), static_cast<i64>(block.rows()) - 1}, head_(to_.head()) {}
-
-    void fold(const StateBlock &block, const Contributions &all) {
-        gather(block, all);
-        advance();
-        count();
-        forget_old();
-        admit();
-        keep();
-        ++head_.rounds;
-    }
-
-  private:
-    // The round's values by hash, those of all workers as one; of what was not known as many as a share has room for.
-    void gather(const StateBlock &block, const Contributions &all) {
-        i64 shift = 0;
-        for (const Contribution &worker : all.workers) {
-            const KnownVocabulary share{reinterpret_cast<const i64 *>(worker.vector + block.offset), to_.capacity};
-            shift = std::max(shift, std::clamp<i64>(share.head().shift, 0, 63));
+    VocabularyJoin(const StateBlock &block, const RoundStart &start, const Contributions &all)
+        : known_{reinterpret_cast<const i64 *>(start.mean + block.offset), static_cast<i64>(block.rows()) - 1} {
+        for (const Contribution &each : all.each) {
+            const KnownVocabulary share{reinterpret_cast<const i64 *>(each.vector + block.offset), known_.capacity};
+            shift_ = std::max(shift_, std::clamp<i64>(share.head().shift, 0, 63));
             for (i64 e = 1; e <= std::min(share.head().used, share.entries()); ++e) {
                 const VocabularyEntry &its = share.entry(e);
                 seen_.push_back({its.hash, its.count, its.newest_ms});
             }
         }
+        merge_equal();
+        for (SeenValue &its : seen_) its.entry = known_.find(its.hash);
+        for (;; ++shift_) {
+            std::erase_if(seen_, [&](const SeenValue &its) {
+                return its.entry == 0 && !vocabulary_holds(its.hash, known_.head().rounds, shift_);
+            });
+            if (static_cast<i64>(seen_.size()) <= known_.entries() || shift_ >= 63) return;
+        }
+    }
+
+    // As a share, without an index.
+    void write(u8 *joined) const {
+        const Vocabulary to{reinterpret_cast<i64 *>(joined), known_.capacity};
+        to.head() = {.used = std::min(static_cast<i64>(seen_.size()), to.entries()), .shift = shift_};
+        for (i64 e = 1; e <= to.head().used; ++e) {
+            const SeenValue &its = seen_[static_cast<u64>(e) - 1];
+            to.entry(e) = {its.hash, its.count, its.newest_ms};
+        }
+    }
+
+    std::vector<SeenValue> values() && { return std::move(seen_); }
+
+  private:
+    void merge_equal() {
         std::sort(seen_.begin(), seen_.end(), [](const SeenValue &a, const SeenValue &b) { return a.hash < b.hash; });
         u64 kept = 0;
         for (const SeenValue &its : seen_) {
@@ -61,15 +72,29 @@ class VocabularyFold {
             }
         }
         seen_.resize(kept);
-        for (SeenValue &its : seen_) its.entry = to_.find(its.hash);
-        for (;; ++shift) {
-            std::erase_if(seen_, [&](const SeenValue &its) {
-                return its.entry == 0 && !vocabulary_holds(its.hash, head_.rounds, shift);
-            });
-            if (static_cast<i64>(seen_.size()) <= to_.entries() || shift >= 63) return;
-        }
     }
 
+    const KnownVocabulary known_;
+    i64 shift_ = 0;
+    std::vector<SeenValue> seen_;
+};
+
+class VocabularyFold {
+  public:
+    VocabularyFold(const StateBlock &block, u8 *mean, std::vector<SeenValue> seen)
+        : to_{reinterpret_cast<i64 *>(mean + block.offset), static_cast<i64>(block.rows()) - 1}, head_(to_.head()),
+          seen_(std::move(seen)) {}
+
+    void fold() {
+        advance();
+        count();
+        forget_old();
+        admit();
+        keep();
+        ++head_.rounds;
+    }
+
+  private:
     void advance() {
         std::vector<i64> times;
         for (const SeenValue &its : seen_)
@@ -187,9 +212,15 @@ class VocabularyFold {
     i64 least_ = INT64_MAX;   // counted, of those with an id
 };
 
-inline void fold_vocabulary(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
-    std::memcpy(mean + block.offset, start.mean + block.offset, block.bytes());
-    VocabularyFold(block, mean).fold(block, all);
+inline void join_vocabulary(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *joined) {
+    std::memset(joined + block.offset, 0, block.bytes());
+    VocabularyJoin(block, start, all).write(joined + block.offset);
+}
+
+inline void fold_vocabulary(const StateBlock &block, const RoundStart &start, u8 *mean) {
+    std::vector<SeenValue> seen = VocabularyJoin(block, start, {.each = {Contribution{mean, 0}}}).values();
+    parts::as_started(block, start, mean);
+    VocabularyFold(block, mean, std::move(seen)).fold();
 }
 
 inline void vacated_vocabulary(const StateBlock &block, const RoundStart &start, const u8 *mean,
@@ -205,6 +236,6 @@ inline void vacated_vocabulary(const StateBlock &block, const RoundStart &start,
 }
 
 constexpr Rule vocabulary{Dtype::i64, Part::statistics, false, parts::gathered_from_zero, parts::as_stepped,
-                          fold_vocabulary, parts::whole, vacated_vocabulary};
+                          join_vocabulary, fold_vocabulary, parts::whole, vacated_vocabulary};
 
 }  // namespace st::rules

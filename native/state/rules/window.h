@@ -7,11 +7,7 @@ namespace st::rules {
 
 inline void begin_window(const StateBlock &, const RoundStart &, const WorkerMemory &) {}
 
-inline void fold_window(const StateBlock &block, const RoundStart &start, const Contributions &, u8 *mean) {
-    std::memcpy(mean + block.offset, start.mean + block.offset, block.bytes());
-}
-
 constexpr Rule window{parts::Stored<f64, i64>::dtypes, Part::statistics, false,
-                      begin_window, parts::as_stepped, fold_window, parts::whole};
+                      begin_window, parts::as_stepped, parts::left_alone, parts::as_started, parts::whole};
 
 }  // namespace st::rules

@@ -17,10 +17,10 @@ from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.reading import Reading
 from streamtrain.kafka.round_logs import RoundLogTail
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.record_sources.source_changes import is_files, list_files
+from streamtrain.record_sources.source_kind import source_of
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
-from streamtrain.topics.manifest import Manifest, Run
+from streamtrain.topics.manifest import Run
 from streamtrain.topics.rounds import RoundLog
 
 Document = dict[str, Any]
@@ -172,31 +172,14 @@ def _snapshot(newest: Located) -> Document:
     }
 
 
-def _in_files(manifest: Manifest) -> Document:
-    """Returns the same as _positions() for files: a file's lag is its rows that are not trained yet."""
-    files = list_files(manifest.gaps, manifest.positions.topic_id)
-    lags = [file.rows - at.offset - at.row for file, at in zip(files, manifest.positions.partitions, strict=True)]
-    return {
-        "same_topic": False,
-        "positions": [at.offset for at in manifest.positions.partitions],
-        "lag": sum(lags),
-        "lags": lags,
-        "metrics": dict(manifest.metrics),
-    }
-
-
 def _positions(newest: Located, ends: list[int], topic_id: str | None) -> Document:
     manifest = newest.manifest
-    positions = [position.offset for position in manifest.positions.partitions]
-    if is_files(manifest.positions.topic_id):
-        return _in_files(manifest)
-    positions += [0] * (len(ends) - len(positions))  # partitions added since
-    same = topic_id == manifest.positions.topic_id
-    lags = [max(0, end - position) for end, position in zip(ends, positions, strict=False)]
+    identity = manifest.positions.topic_id
+    positions, lags = source_of(identity).progress(manifest, topic_id, ends)
     return {
-        "same_topic": same,
+        "same_topic": topic_id == identity,
         "positions": positions,
-        "lag": sum(lags) if same else None,
-        "lags": lags if same else None,
+        "lag": None if lags is None else sum(lags),
+        "lags": lags,
         "metrics": dict(manifest.metrics),
     }

@@ -20,7 +20,7 @@ from streamtrain.kafka.transaction import Batch, Transactions
 from streamtrain.log import get_logger
 from streamtrain.moving.snapshot_file import SnapshotFile
 from streamtrain.record_sources.record_source import Gaps
-from streamtrain.record_sources.source_changes import MEMORY, is_files
+from streamtrain.record_sources.source_kind import source_of
 from streamtrain.record_sources.topic_source import records_topic, start_offsets
 from streamtrain.run.lease import Lease
 from streamtrain.run.lineage import Lineage, imported_lineage, misfits
@@ -36,8 +36,6 @@ log = get_logger(__name__)
 
 _STARTING_S = 10.0  # in which a run that has taken an empty job has published its first snapshot, or is gone
 _LOOK_S = 0.2
-_BEGINNINGS = {"earliest": "beginning", "latest": "end"}  # of records.start
-
 
 Heard = Callable[[int], Any]
 T = TypeVar("T")
@@ -152,15 +150,8 @@ class Import:
             start = "earliest" if self._positions == "beginning" else "latest"
             offsets = start_offsets(start, self._admin, topic, partitions)
             return Positions(topic_id, tuple(Position(offset) for offset in offsets)), ()
-        if not is_files(seen.topic_id):  # a file is the same everywhere
-            found = self._admin.topic_ids([topic])[topic]
-            if found != seen.topic_id:
-                raise UserMistake(
-                    f"{topic}: expected topic id {seen.topic_id}, whose records snapshot {self._file.manifest.version} "
-                    f"has read in cluster {self._file.origin.cluster}, got {found or 'no such topic'}: its positions "
-                    "say nothing of these records; nothing was imported; say where training goes on: --positions "
-                    "beginning, or --positions end"
-                )
+        where = f"snapshot {self._file.manifest.version} has read in cluster {self._file.origin.cluster}"
+        source_of(seen.topic_id).check_kept(where, seen, topic, self._admin)
         return seen, self._file.manifest.gaps
 
 
@@ -173,16 +164,10 @@ class Import:
 
 
 def _meant(positions: str, file: SnapshotFile, job: Job) -> str:
-    if positions != "keep" or file.manifest.positions.topic_id != MEMORY:
+    if positions != "keep":
         return positions
-    start = job.records.start
-    if start not in _BEGINNINGS:
-        raise UserMistake(
-            f"{file.path}: snapshot {file.manifest.version} is of the rows of a program, which lie in no topic, and "
-            f"records.start is a time ({start}); nothing was imported; say where training goes on: --positions "
-            "beginning, or --positions end"
-        )
-    return _BEGINNINGS[start]
+    where = f"{file.path}: snapshot {file.manifest.version}"
+    return source_of(file.manifest.positions.topic_id).imported_at(where, job.records.start)
 
 
 def _settled(read: Callable[[], T]) -> T:

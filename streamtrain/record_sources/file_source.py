@@ -16,7 +16,6 @@ from streamtrain.record_sources.source_changes import (
     every_file,
     first_unfinished,
     identity_of,
-    is_files,
     list_files,
     more,
     move,
@@ -50,7 +49,7 @@ class FileRecordSource:
     def go_on(self, version: int, seen: Positions, known: Gaps, accept_gap: bool = False) -> tuple[Positions, Gaps]:
         """A file that the lineage has read is not read again, but where it is named again behind those."""
         before = list_files(known, seen.topic_id)
-        if is_files(seen.topic_id) and self._begin_with(before):
+        if before and self._begin_with(before):
             added = self._entries[len(before) :]
             self._entries[: len(before)] = before  # by the names they had
             positions = Positions(seen.topic_id, (*seen.partitions, *(Position(0) for _ in added)))
@@ -107,7 +106,7 @@ def unread(version: int, left: tuple[FileEntry, int]) -> str:
 
 def check_read(version: int, seen: Positions, known: Gaps, accept_gap: bool) -> None:
     """UserMistake where what a snapshot has `seen` are files that are not read to their end."""
-    left = first_unfinished(known, seen) if is_files(seen.topic_id) else None
+    left = first_unfinished(known, seen)
     if left is not None and not accept_gap:
         raise UserMistake(f"{unread(version, left)}, got no --files; {_NEXT}")
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from streamtrain.topics.manifest import Position, Positions
 
-MEMORY = "memory"  # stands where a topic's id would, of rows that a program holds
-_FILES = "files:"  # begins the identity of files, which no topic id has
+MEMORY = "memory"  # the identity of rows that a program holds
 
 
 class FileEntry(NamedTuple):
@@ -35,18 +34,9 @@ def is_file(title: str) -> bool:
     return "@" in title
 
 
-def is_files(identity: str) -> bool:
-    """Returns True if a topic id in positions or round settings stands for files."""
-    return identity.startswith(_FILES)
-
-
-def _is_topic(identity: str) -> bool:
-    return identity != "" and not is_files(identity)
-
-
 def identity_of(files: Sequence[FileEntry]) -> str:
     """Returns the identity of a list of files, which depends on their contents only."""
-    return _FILES + sha256("".join(file.digest for file in files).encode()).hexdigest()
+    return "files:" + sha256("".join(file.digest for file in files).encode()).hexdigest()
 
 
 def move(reason: str, seen: Positions | None, now: Positions, files: Sequence[FileEntry] = ()) -> dict[str, Any]:
@@ -66,16 +56,6 @@ def more(files: Sequence[FileEntry], before: int) -> dict[str, Any]:
     return {"reason": "more files", "files": listed, "from": before, "to": before + len(files)}
 
 
-def begins(gaps: Sequence[Mapping[str, Any]], identity: str) -> bool:
-    """Returns True if these are the gaps of a lineage that begins at this identity.
-
-    For a topic there are none; for files there is one, the change to these files.
-    """
-    if not is_files(identity):
-        return not gaps
-    return len(gaps) == 1 and gaps[0].get("topic_id") == ["", identity] and bool(list_files(gaps, identity))
-
-
 def list_files(gaps: Sequence[Mapping[str, Any]], identity: str) -> list[FileEntry]:
     """The files of an identity in order, as far as these gaps tell."""
     return [file for now, file in _each_file(gaps) if now == identity]
@@ -85,7 +65,7 @@ def named_files(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[F
     """Each identity that these gaps move to, with the files that it is made of."""
     for gap in gaps:
         match gap:
-            case {"topic_id": [_, str(now)], "files": list(_)} if is_files(now):
+            case {"topic_id": [_, str(now)], "files": list(_)}:
                 yield now, list_files([gap], now)
 
 
@@ -119,6 +99,6 @@ def left_topic(gaps: Sequence[Mapping[str, Any]]) -> Positions | None:
     """Returns the positions where the lineage last changed from a topic to files; None if it never did."""
     for gap in reversed(gaps):
         match gap:
-            case {"topic_id": [str(was), str(now)], "from": list(places)} if is_files(now) and _is_topic(was):
-                return Positions(was, tuple(Position(*place) for place in places))
+            case {"topic_id": [str(was), _], "from": list(at), "files": list(_)} if was and not list_files(gaps, was):
+                return Positions(was, tuple(Position(*place) for place in at))
     return None

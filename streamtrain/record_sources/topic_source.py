@@ -14,7 +14,7 @@ from streamtrain.kafka.late_offsets import LateOffsets
 from streamtrain.log import get_logger
 from streamtrain.record_sources.file_source import FileRecordSource, check_read
 from streamtrain.record_sources.record_source import Gaps, Intake, RecordSource
-from streamtrain.record_sources.source_changes import is_files, left_topic, move
+from streamtrain.record_sources.source_changes import left_topic, list_files, move
 from streamtrain.topics.manifest import Position, Positions
 
 log = get_logger(__name__)
@@ -70,7 +70,7 @@ class TopicRecordSource:
 
         After files it goes on where the topic was left for them, or begins.
         """
-        if not is_files(seen.topic_id):
+        if not list_files(known, seen.topic_id):
             return self._go_on(version, seen, accept_gap)
         check_read(version, seen, known, accept_gap)
         left = left_topic(known) or self.begin()[0]

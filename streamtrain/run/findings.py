@@ -21,7 +21,7 @@ from streamtrain.job.round_sizes import SLOW_ROWS_PER_S, largest_rates
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.record_sources.source_changes import is_files
+from streamtrain.record_sources.source_kind import source_of
 from streamtrain.record_sources.topic_source import record_source_of
 from streamtrain.record_sources.validation_set import load_validation_set, named_files
 from streamtrain.run.arena import slot_count, slot_layout
@@ -69,8 +69,8 @@ def findings(
         job, finding = _registry(job, registry)
         yield finding
     newest = _newest(job)
-    of_files = bool(files) or (isinstance(newest, Located) and is_files(newest.manifest.positions.topic_id))
-    yield from _topics(job, admin, of_files)
+    off_topic = isinstance(newest, Located) and source_of(newest.manifest.positions.topic_id).off_topic
+    yield from _topics(job, admin, bool(files or off_topic))
     yield from _durability(job, admin)
     yield _snapshot(job, admin, newest, files)
     yield from _sizes(job)
@@ -184,7 +184,8 @@ def _snapshot(
     if newest is None:
         return Finding("snapshot", "ok", "none yet; training begins with fresh parameters")
     manifest = newest.manifest
-    topic_alone = str(job.topic("records").name) in admin.names() and not is_files(manifest.positions.topic_id)
+    off_topic = source_of(manifest.positions.topic_id).off_topic
+    topic_alone = str(job.topic("records").name) in admin.names() and not off_topic
     try:  # what a start would ask
         added = check_fit(job, manifest)
         if files or topic_alone:
@@ -194,8 +195,8 @@ def _snapshot(
     text = f"{manifest.version} fits; training goes on from it, {manifest.rows_seen:,} rows seen"
     if added:
         text += f"; the next start adds {', '.join(added)} and keeps what was learned"
-    if is_files(manifest.positions.topic_id) and not files:
-        text += ", of files: whether it can read on in them, `check --files` says"
+    if off_topic and not files:
+        text += f", of {off_topic}: whether it can read on in them, `check --files` says"
     return Finding("snapshot", "ok", text)
 
 

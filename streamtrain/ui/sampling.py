@@ -29,7 +29,7 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
-from streamtrain.record_sources.source_changes import is_files
+from streamtrain.record_sources.source_kind import source_of
 from streamtrain.schemas import job_format
 from streamtrain.ui.following import Following
 
@@ -127,8 +127,10 @@ def _letters(job: Job) -> Letters:
 def sampled(job: Job, following: Following) -> Sample:
     """Raises UserMistake where the rows are none of a topic, KafkaUnreachable where Kafka does not answer."""
     manifest = following.manifest
-    if manifest is not None and is_files(manifest.positions.topic_id):
-        raise UserMistake(f"{job.name}: its rows come from files; see them with `streamtrain analyze JOB.toml --input`")
+    off_topic = manifest is not None and source_of(manifest.positions.topic_id).off_topic
+    if off_topic:
+        said = f"its rows come from {off_topic}; see them with `streamtrain analyze JOB.toml --input`"
+        raise UserMistake(f"{job.name}: {said}")
     topic = str(job.topic("records").name)
     spans = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(topic)
     if spans is None:

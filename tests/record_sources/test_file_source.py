@@ -20,7 +20,8 @@ from streamtrain.files.found import FoundFile, found_files
 from streamtrain.files.placed import placed_records
 from streamtrain.job import Job
 from streamtrain.record_sources.file_source import FileRecordSource, check_read
-from streamtrain.record_sources.source_changes import begins, left_topic, list_files, move
+from streamtrain.record_sources.source_changes import left_topic, list_files, move
+from streamtrain.record_sources.source_kind import source_of
 from streamtrain.topics.manifest import Position, Positions
 from tests.fitting.example import TABLES, columns, dicts
 from tests.fitting.test_fit import written
@@ -106,7 +107,8 @@ def test_what_cannot_be_read_again_is_refused_before_it_is_read(tmp_path: Path) 
 
 def test_it_goes_on_where_it_was() -> None:
     seen, gaps = begun(100, 40)
-    assert begins(gaps, seen.topic_id) and begins((), "topic") and not begins(gaps, "topic")
+    files, topic = source_of(seen.topic_id), source_of("topic")
+    assert files.begins(seen.topic_id, gaps) and topic.begins("topic", ()) and not topic.begins("topic", gaps)
     assert record_source("a", "b").go_on(3, seen, gaps) == (seen, ())
     after, (added,) = record_source("a", "b", "c", "a").go_on(3, seen, gaps)
     assert after == Positions(seen.topic_id, (*seen.partitions, Position(0), Position(0)))

@@ -18,12 +18,12 @@ import pytest
 from streamtrain import failpoints
 from streamtrain._native import CloseReason
 from streamtrain.checks.verify.runs import read_control
-from streamtrain.checks.verify.topics import Topic
 from streamtrain.columns.formats._proto_text import text_messages
 from streamtrain.columns.records import Records
 from streamtrain.job import Job
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.round_logs import round_logs
+from streamtrain.record_sources.source_kind import Topic
 from streamtrain.topics import control
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.manifest import Run

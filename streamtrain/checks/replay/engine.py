@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from streamtrain import _native
-from streamtrain.checks.given_files import read_as
-from streamtrain.checks.replay.records import RecordReader
 from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
@@ -21,6 +19,7 @@ from streamtrain.compute.state import view
 from streamtrain.compute.windows import Scores, Windows
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.kafka.reader import TIMEOUT_S
+from streamtrain.record_sources.source_kind import RecordReader, source_of
 from streamtrain.schemas import decoded_by, lookup_in
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
@@ -171,7 +170,7 @@ def _rates(terms: Terms) -> Callable[..., float]:
 
 
 def _decoded_as(terms: Terms, schema: Schema) -> tuple[Schema, dict[str, Any]]:
-    decoded, format = read_as(terms.topic_id, schema, terms.format)
+    decoded, format = source_of(terms.topic_id).decoded_as(schema, terms.format)
     try:
         return decoded, formats.checked(format)
     except UserMistake as mistake:

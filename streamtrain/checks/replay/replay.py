@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import Readers, RecordsCompacted, RecordsGone
+from streamtrain.checks.replay.records import Readers
 from streamtrain.checks.replay.report import Replayed, Report
 from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import CheckFailed, UserMistake
@@ -18,7 +17,9 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.record_sources.given_files import GivenFiles
 from streamtrain.record_sources.source_changes import FileEntry, list_files
+from streamtrain.record_sources.source_kind import Given, RecordsCompacted, RecordsGone, Topic
 from streamtrain.topics.chunks import Stored
 
 
@@ -83,8 +84,8 @@ def _readers(
         of_them = [each.manifest for each in snapshots.list() if each.manifest.positions.topic_id == identity]
         return list_files(of_them[-1].gaps, identity) if of_them else []
 
-    topic_id, compacted = ("none", False) if records is None else (records.topic_id, records.compacted)
-    return Readers(topic, topic_id, kafka, GivenFiles(files) if files else None, files_of, compacted)
+    now = Topic(topic, "none", ()) if records is None else Topic(topic, records.topic_id, (), records.compacted)
+    return Readers(Given(now, GivenFiles(files) if files else None, files_of, kafka))
 
 
 def _continued(state: LineageState, topic: SnapshotTopic, begun: Collection[int]) -> Iterator[Replayed]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.topics import Partition, ReadTopics
+from streamtrain.checks.verify.topics import ReadTopics
+from streamtrain.record_sources.source_kind import Partition
 from streamtrain.topics.predictions import OFFSET_HEADER, PARTITION_HEADER
 
 _ON_THE_WAY_MS = 15_000  # a transaction of a predictor that is still open, or half visible, is younger

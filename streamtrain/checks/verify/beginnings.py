@@ -13,7 +13,7 @@ from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.new_classes import with_new_classes
-from streamtrain.record_sources.source_changes import begins
+from streamtrain.record_sources.source_kind import source_of
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import Counts, Manifest
 from streamtrain.topics.topic import sha256
@@ -41,7 +41,8 @@ def came_from(manifest: Manifest) -> str:
 def _fresh(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
     manifest = located.manifest
     begun = (manifest.round, manifest.rows_seen, manifest.untrained, manifest.gaps, dict(manifest.metrics))
-    gaps = manifest.gaps if begins(manifest.gaps, manifest.positions.topic_id) else ()
+    identity = manifest.positions.topic_id
+    gaps = manifest.gaps if source_of(identity).begins(identity, manifest.gaps) else ()
     if begun != (-1, 0, True, gaps, {}):
         yield f"round, rows seen, untrained, gaps and metrics are {begun!r:.120}, expected a fresh start's"
     if manifest.seed != setting(manifest.job_settings, "train", "seed"):

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.checks.given_files import read_as
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
-from streamtrain.record_sources.source_changes import is_files
+from streamtrain.record_sources.source_kind import SourceKind, source_of
 from streamtrain.schemas import Answer, decoded_by, is_framed, lookup_in
 from streamtrain.topics.dead_letters import DeadRange
 from streamtrain.topics.rounds import RoundLog
@@ -97,12 +96,13 @@ class Decoders:
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._schemas = {columns_digest(each.manifest.schema): each.manifest.schema for each in snapshots.manifests}
-        # by format, digest of the columns, the schemas that a log tells, and whether rows of files are read
-        self._decoders: dict[tuple[str, bytes, bytes, bool], RecordDecoder | None] = {}
+        # by format, digest of the columns, the schemas that a log tells, and what is read
+        self._decoders: dict[tuple[str, bytes, bytes, SourceKind], RecordDecoder | None] = {}
 
     def of(self, log: RoundLog, terms: Terms) -> RecordDecoder | None:
         """Returns the decoder of a log's records under these round settings."""
-        key = repr(sorted(terms.format.items())), terms.columns_digest, log.schemas.tobytes(), is_files(terms.topic_id)
+        kind = source_of(terms.topic_id)
+        key = repr(sorted(terms.format.items())), terms.columns_digest, log.schemas.tobytes(), kind
         if key not in self._decoders:
             self._decoders[key] = self._make(terms, log.named_schemas)
         return self._decoders[key]
@@ -112,7 +112,7 @@ class Decoders:
         try:
             if known is None:
                 return None
-            schema, format = read_as(terms.topic_id, Schema.from_dict(dict(known)), terms.format)
+            schema, format = source_of(terms.topic_id).decoded_as(Schema.from_dict(dict(known)), terms.format)
             return RecordDecoder(format, schema, schemas)
         except (UserMistake, StreamtrainError):
             return None  # told where manifests are checked

@@ -10,10 +10,10 @@ import numpy as np
 
 from streamtrain._native import CloseReason
 from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.topics import Topic
 from streamtrain.checks.verify.windows import check_windows
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
+from streamtrain.record_sources.source_kind import Topic
 from streamtrain.topics import rounds
 from streamtrain.topics.rounds import RoundLog
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from streamtrain.checks.given_files import GivenFiles
-from streamtrain.checks.verify.topics import KEYS, ReadTopics, Topic
+from streamtrain.checks.verify.topics import KEYS, ReadTopics
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
+from streamtrain.record_sources.given_files import GivenFiles
+from streamtrain.record_sources.source_kind import Topic
 
 _REPORT_EVERY = 1000  # messages
 OnRead = Callable[[str, int], None]  # gets the name of the topic that is read, and how many messages of it

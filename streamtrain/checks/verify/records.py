@@ -17,9 +17,8 @@ from streamtrain.checks.verify.letters import Waiting
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.sources import Sources
-from streamtrain.checks.verify.topics import Partition
 from streamtrain.kafka.clients import Message
-from streamtrain.record_sources.source_changes import is_files
+from streamtrain.record_sources.source_kind import Partition, source_of
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 
@@ -77,7 +76,7 @@ def check_records(sources: Sources, logs: Logs, decoders: Decoders, waiting: Wai
         where = f"partition {stretch.partition} offsets {_begin(stretch)} to {_end(stretch)}"
         topic = sources.of(stretch.terms)
         if topic is None:
-            check.not_checkable.append(f"{where}: {_gone(stretch.terms)}")
+            check.not_checkable.append(f"{where}: {source_of(stretch.terms.topic_id).gone}")
             continue
         decoder = decoders.of(stretch.log, stretch.terms)
         if decoder is None:
@@ -92,11 +91,6 @@ def check_records(sources: Sources, logs: Logs, decoders: Decoders, waiting: Wai
     if fast:
         check.span += "; whole records not (--fast)"
     return check
-
-
-def _gone(terms: Terms) -> str:
-    given = "of files that are not given; give them with --files"
-    return given if is_files(terms.topic_id) else "of a topic that is not there any more"
 
 
 def _begin(stretch: _Stretch) -> int:
@@ -119,13 +113,14 @@ def _of_partition(logs: list[tuple[RoundLog, list[RoundTime]]], partition: int, 
     current: _Stretch | None = None
     for log, times in logs:
         terms = log.terms[-1]
+        is_dense = source_of(terms.topic_id).is_dense
         for index in np.flatnonzero(log.ranges["partition"] == partition):
             part = log.ranges[index]
             begin = (int(part["from_offset"]), int(part["from_row"]))
             if current is not None and not (_follows(current, begin) and _read_alike(current, log)):
                 yield current
                 current = None
-            if current is None and fast and _is_whole(part, is_files(terms.topic_id)):
+            if current is None and fast and _is_whole(part, is_dense):
                 continue
             current = _Stretch(partition, log, terms, []) if current is None else current
             current.ranges.append((part, times[index]))
@@ -148,9 +143,9 @@ def _read_alike(stretch: _Stretch, log: RoundLog) -> bool:
     return stretch.log.schemas.tobytes() == log.schemas.tobytes()
 
 
-def _is_whole(part: Any, of_file: bool) -> bool:
-    """It begins and ends between records, and leaves no hole, as none is in a file: what --fast does not read again."""
-    dense = of_file or int(part["to_offset"]) - int(part["from_offset"]) == int(part["records"])
+def _is_whole(part: Any, is_dense: bool) -> bool:
+    """It begins and ends between records, and leaves no hole: what --fast does not read again."""
+    dense = is_dense or int(part["to_offset"]) - int(part["from_offset"]) == int(part["records"])
     return dense and not int(part["from_row"]) and not int(part["to_row"])
 
 

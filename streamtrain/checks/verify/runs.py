@@ -8,9 +8,9 @@ from streamtrain import exits
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.checks.verify.topics import Topic
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
+from streamtrain.record_sources.source_kind import Topic
 from streamtrain.topics import control
 from streamtrain.topics.control import NEWEST_KEY, Control, Newest, RunEnd, RunEntry
 from streamtrain.topics.manifest import Run

@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.topics import Topic
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import MODEL_GROUPS, TRAINER_GROUPS, differences
 from streamtrain.compute.snapshot import decode as decode_tensors
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.clients import Message
+from streamtrain.record_sources.source_kind import Topic
 from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.manifest import decode as decode_manifest

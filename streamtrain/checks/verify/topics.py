@@ -5,44 +5,10 @@ Nothing here knows where they come from: lists of messages in a test, Kafka by `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
 
-from streamtrain.checks.given_files import GivenFiles
-from streamtrain.kafka.clients import Message
-
-
-class Partition(Protocol):
-    """Committed messages of offsets `low` to `end` (the last stable offset), less what was compacted or aborted."""
-
-    @property
-    def low(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
-    def read(self, begin: int, end: int) -> Iterator[Message]:
-        """Yields the messages with begin <= offset < end, in order. Use one iterator of a topic at a time."""
-
-
-@dataclass(frozen=True)
-class Topic:
-    """`topic_id` is Kafka's: a topic deleted and made again has another."""
-
-    name: str
-    topic_id: str
-    partitions: Sequence[Partition]
-    compacted: bool = False  # by its cleanup.policy: offsets without a record are no loss
-
-    def messages(self) -> Iterator[Message]:
-        """Every message it holds, a partition after the other."""
-        for partition in self.partitions:
-            yield from partition.read(partition.low, partition.end)
-
-    @property
-    def cut(self) -> bool:
-        """Retention or compaction has removed messages from its beginning."""
-        return any(partition.low > 0 for partition in self.partitions)
+from streamtrain.record_sources.given_files import GivenFiles
+from streamtrain.record_sources.source_kind import Topic
 
 
 @dataclass(frozen=True)

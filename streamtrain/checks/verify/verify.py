@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.dead_letters import check_dead_letters
 from streamtrain.checks.verify.decoding import Decoders
 from streamtrain.checks.verify.early_stopping import check_early_stopping
-from streamtrain.checks.verify.files import check_files
 from streamtrain.checks.verify.fold import Fold
 from streamtrain.checks.verify.logs import Logs, read_logs
 from streamtrain.checks.verify.manifests import check_manifests
@@ -18,12 +16,13 @@ from streamtrain.checks.verify.records import check_records
 from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.runs import check_runs, read_control
 from streamtrain.checks.verify.snapshots import Snapshots, read_snapshots
-from streamtrain.checks.verify.sources import Sources
+from streamtrain.checks.verify.sources import Sources, check_sources
 from streamtrain.checks.verify.terms import check_terms
 from streamtrain.checks.verify.topics import ReadTopics
 from streamtrain.errors import CheckFailed
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
+from streamtrain.record_sources.given_files import GivenFiles
 
 
 def verify(job: Job, fast: bool = False, files: Sequence[FoundFile] = (), on_read: OnRead | None = None) -> Report:
@@ -63,14 +62,13 @@ def check_topics(topics: ReadTopics, fast: bool = False) -> Report:
 
     decoders = Decoders(snapshots)
     sources = Sources(topics.records, topics.files, snapshots)
-    of_files = check_files(snapshots, topics.files)
     early_stopping = check_early_stopping(snapshots, logs)
     letters, waiting = check_dead_letters(topics, logs, newest, decoders, sources)
     report.checks += [
         log_check,
         check_manifests(topics.job, snapshots, logs, control),
         *Fold(snapshots, logs, first_offsets).run(),
-        *([] if of_files is None else [of_files]),
+        *check_sources(snapshots, topics.files),
         check_terms(snapshots, logs),
         *([] if early_stopping is None else [early_stopping]),
         runs,

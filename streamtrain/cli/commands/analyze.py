@@ -29,7 +29,7 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.record_sources.source_changes import is_files
+from streamtrain.record_sources.source_kind import source_of
 
 ORDER = 66
 AGAINST_RECORDS = 100_000  # before a snapshot's positions
@@ -98,8 +98,9 @@ def _seen(job: Job, version: int) -> Iterator[tuple[bytes, Around]]:
     """The newest records before a snapshot's positions, as far as the topic still has them."""
     with SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
         manifest = topic.version(version, trainer=False).manifest
-    if is_files(manifest.positions.topic_id):
-        raise UserMistake(f"--against: expected a snapshot of records on a topic, got {version}, which has read files")
+    if off_topic := source_of(manifest.positions.topic_id).off_topic:
+        got = f"{version}, which has read {off_topic}"
+        raise UserMistake(f"--against: expected a snapshot of records on a topic, got {got}")
     name = str(job.topic("records").name)
     bounds = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(name)
     share = max(1, AGAINST_RECORDS // max(1, len(manifest.positions.partitions)))

@@ -11,9 +11,10 @@ import pytest
 
 from streamtrain.build import build_digest
 from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import Readers, RecordsGone
+from streamtrain.checks.replay.records import Readers
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.round_logs import round_logs
+from streamtrain.record_sources.source_kind import Given, RecordsGone, Topic
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
@@ -23,6 +24,11 @@ from tests.e2e.harness import LiveJob
 from tests.e2e.test_gaps import delete, make_again, remove
 
 Change = Callable[[RoundLog], RoundLog]
+
+
+def readers(live: LiveJob) -> Readers:
+    topic_id = live.admin.topic_ids([live.records])[live.records]
+    return Readers(Given(Topic(live.records, topic_id or "", ()), kafka=live.job.kafka_consumer()))
 
 
 @dataclass(frozen=True)
@@ -35,8 +41,7 @@ class Trained:
     second: Stored
 
     def reader(self) -> Readers:
-        topic_id = self.live.admin.topic_ids([self.live.records])[self.live.records]
-        return Readers(self.live.records, topic_id or "", self.live.job.kafka_consumer())
+        return readers(self.live)
 
 
 @pytest.fixture(scope="module")
@@ -161,13 +166,12 @@ def test_a_publication_that_spans_many_windows_has_each_of_them(kafka: Any, tmp_
     rounds["closed_window"][rounds["closed_window"].argmax()] = 0
     rounds["closed_window"][3] = 1
     windows = [{**first, "log_loss": 0.01}, *others]
-    topic_id = live.admin.topic_ids([live.records])[live.records]
     closed = "round 3: the round log closes a window that has not enough rows"
     for change, expected in (
         (of_log(rounds=rounds), [closed, "metrics.windows"]),
         (of_log(metrics={**logs[0].metrics, "windows": windows}), ["metrics.windows"]),
     ):
-        with live.topic() as topic, Readers(live.records, topic_id or "", live.job.kafka_consumer()) as reader:
+        with live.topic() as topic, readers(live) as reader:
             found = LineageState(topic.version(1), reader).follow(change(logs[0]), None).differences
         assert [word for word in expected if not any(word in difference for difference in found)] == [], found
 

@@ -17,13 +17,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from waiting import wait_for
 
-from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.reader import read_topics
 from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.topics import KEYS
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile, found_files
+from streamtrain.record_sources.given_files import GivenFiles
 from streamtrain.topics.topic import job_topics
 from tests.checks.verify.forger import Forger, copied, forged, messages, recounted, tables, unpacked, versions
 from tests.checks.verify.topics_in_memory import Partition, Written

@@ -22,13 +22,14 @@ from streamtrain import _native
 from streamtrain._native import CloseReason
 from streamtrain.build import build_digest
 from streamtrain.checks.verify import windows as checked_windows
-from streamtrain.checks.verify.topics import ReadTopics, Topic
+from streamtrain.checks.verify.topics import ReadTopics
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.job.early_stop import EarlyStop
 from streamtrain.kafka.admin import TopicState
 from streamtrain.kafka.clients import Message
+from streamtrain.record_sources.source_kind import Topic
 from streamtrain.record_sources.topic_source import TopicRecordSource
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters

@@ -12,7 +12,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.files.placed import placed_records
 from streamtrain.kafka.clients import Message
-from streamtrain.record_sources.source_changes import FileEntry, is_files
+from streamtrain.record_sources.source_changes import FileEntry
 from streamtrain.schemas import without_frame
 
 _MAX_FILES_IN_ERROR = 4  # files in an error's text
@@ -79,9 +79,3 @@ class GivenFiles:
             f"--files: {file.name}: expected the file with the digest {file.digest}, got {got}; bring that file back, "
             "or leave --files out"
         )
-
-
-def read_as(identity: str, schema: Schema, format: Mapping[str, Any]) -> tuple[Schema, dict[str, Any]]:
-    """The columns and the format that records of a source were decoded by: no message and no frame is around a row of
-    a file."""
-    return (schema.without_message(), without_frame(format)) if is_files(identity) else (schema, dict(format))

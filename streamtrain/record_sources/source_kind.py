@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 from streamtrain import _native
@@ -168,6 +169,7 @@ class SourceKind(ABC):
         """UserMistake if positions of another job or cluster say nothing of these records. `where` they were seen."""
 
 
+@cache
 def source_of(identity: str) -> SourceKind:
     """Returns the kind of an identity, which begins with the kind's name. A topic's is the id that Kafka gave it."""
     name = identity.partition(":")[0]

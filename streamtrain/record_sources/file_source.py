@@ -24,7 +24,7 @@ from streamtrain.topics.manifest import Position, Positions
 
 
 class FileRecordSource:
-    """An `Origin`: one file behind the other, each row once. Files may be added behind those that were read."""
+    """A `RecordSource`: one file behind the other, each row once. Files may be added behind those that were read."""
 
     def __init__(self, job: Job, files: Sequence[FoundFile]) -> None:
         if len(files) > MAX_PARTITIONS:

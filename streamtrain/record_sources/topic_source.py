@@ -33,7 +33,7 @@ def warn_of_open_transaction(admin: Admin, topic: str, partitions: int) -> None:
 
 
 class TopicRecordSource:
-    """An `Origin`."""
+    """A `RecordSource`."""
 
     def __init__(self, job: Job, consumer: Mapping[str, str], admin: Admin) -> None:
         self._job, self._consumer, self._admin = job, consumer, admin

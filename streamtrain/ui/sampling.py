@@ -127,10 +127,9 @@ def _letters(job: Job) -> Letters:
 def sampled(job: Job, following: Following) -> Sample:
     """Raises UserMistake where the rows are none of a topic, KafkaUnreachable where Kafka does not answer."""
     manifest = following.manifest
-    off_topic = manifest is not None and source_of(manifest.positions.topic_id).off_topic
-    if off_topic:
-        said = f"its rows come from {off_topic}; see them with `streamtrain analyze JOB.toml --input`"
-        raise UserMistake(f"{job.name}: {said}")
+    if manifest is not None and (place := source_of(manifest.positions.topic_id).off_topic):
+        how = "see them with `streamtrain analyze JOB.toml --input`"
+        raise UserMistake(f"{job.name}: its rows come from {place}; {how}")
     topic = str(job.topic("records").name)
     spans = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(topic)
     if spans is None:

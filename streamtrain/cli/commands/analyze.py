@@ -98,9 +98,8 @@ def _seen(job: Job, version: int) -> Iterator[tuple[bytes, Around]]:
     """The newest records before a snapshot's positions, as far as the topic still has them."""
     with SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
         manifest = topic.version(version, trainer=False).manifest
-    if off_topic := source_of(manifest.positions.topic_id).off_topic:
-        got = f"{version}, which has read {off_topic}"
-        raise UserMistake(f"--against: expected a snapshot of records on a topic, got {got}")
+    if what := source_of(manifest.positions.topic_id).off_topic:
+        raise UserMistake(f"--against: expected a snapshot of records on a topic, got {version}, which has read {what}")
     name = str(job.topic("records").name)
     bounds = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(name)
     share = max(1, AGAINST_RECORDS // max(1, len(manifest.positions.partitions)))

@@ -970,9 +970,14 @@ def fit_picture(
     points: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order="C", device="cpu", writable=False)],
     fitted: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order="C", device="cpu")],
 ) -> None: ...
-def flac_samples(flac: bytes) -> int:
+def picture_size(encoded: bytes) -> tuple[int, int] | None:
     """
-    Returns the samples of each channel, from the head or else from the last frame; 0 if that cannot be known.
+    Returns height and width in the head of a JPEG or a PNG; None if it has none.
+    """
+
+def sound_head(encoded: bytes) -> tuple[int, int, int] | None:
+    """
+    Returns samples a second, channels and samples of each (0: unknown) in a WAV or a FLAC; else None.
     """
 
 def decoder_formats() -> list[str]: ...

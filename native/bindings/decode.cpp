@@ -1,12 +1,16 @@
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
 #include "bindings/plan_transforms.h"
 #include "decode/decode_plan.h"
 #include "decode/fit_picture.h"
+#include "decode/pictures.h"
 #include "decode/sounds.h"
 #include "decode/text_hash.h"
 #include "decode/transforms/extract.h"
@@ -23,6 +27,22 @@ std::shared_ptr<const DecodePlan> plan_of(Columns columns, std::vector<u32> shor
     for (auto [block, value] : constants) known.push_back({nb::cast<std::string>(block), nb::cast<f64>(value)});
     return DecodePlan::make(std::move(compiled), std::move(short_columns), layout, known,
                             transforms_of(transforms), refuses_empty);
+}
+
+using PictureSize = std::optional<std::pair<u64, u64>>;   // height, width
+using SoundHead = std::optional<std::tuple<u64, u64, u64>>;
+
+PictureSize size_of_picture(nb::bytes encoded) {
+    pictures::Size head;
+    picture_problem({encoded.c_str(), encoded.size()}, ~u64{0}, head);
+    if (!head.height || !head.width) return std::nullopt;
+    return std::pair{head.height, head.width};
+}
+
+SoundHead head_of_sound(nb::bytes encoded) {
+    sounds::Head head;
+    if (!sounds::read_head({encoded.c_str(), encoded.size()}, head).empty()) return std::nullopt;
+    return std::tuple{head.rate, head.channels, head.count};
 }
 
 }  // namespace
@@ -54,10 +74,10 @@ void bind_decode(nb::module_ &m) {
             fit_picture(from.data(), given, to.data(), wanted, to.shape(2));
         },
         nb::arg("points"), nb::arg("fitted"));
-    m.def(
-        "flac_samples", [](nb::bytes flac) { return sounds::samples_of_flac({flac.c_str(), flac.size()}); },
-        nb::arg("flac"),
-        "Returns the samples of each channel, from the head or else from the last frame; 0 if that cannot be known.");
+    m.def("picture_size", &size_of_picture, nb::arg("encoded"),
+          "Returns height and width in the head of a JPEG or a PNG; None if it has none.");
+    m.def("sound_head", &head_of_sound, nb::arg("encoded"),
+          "Returns samples a second, channels and samples of each (0: unknown) in a WAV or a FLAC; else None.");
     m.def("decoder_formats", &decoder_formats);
     m.def("column_kinds", &column_kinds);
     m.def("cell_transforms", &cell_transforms);

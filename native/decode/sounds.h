@@ -19,8 +19,8 @@ constexpr u64 MOST_CHANNELS = 8;       // as many as FLAC can have
 
 // What a clip's head tells.
 struct Head {
-    const char *format;   // "WAV"
-    u64 channels, rate, count;   // of samples, in each channel
+    const char *format = "";   // "WAV"
+    u64 channels = 0, rate = 0, count = 0;   // of samples, in each channel
 };
 
 inline u64 little(const char *p, u32 bytes) {
@@ -47,14 +47,14 @@ inline bool is_plain(u64 format, u64 bits) {
 // Microsoft, IBM: Multimedia programming interface and data specifications 1.0, 1991 (WAV): chunks of a name, a length
 // and as many bytes, to an even number of them. Who writes to a pipe cannot tell how many samples come: all there are.
 // EBU Tech 3306 (RF64): the same; its first chunk tells how long the samples are where 32 bits do not.
-inline std::string wav_problem(std::string_view bytes, SoundBounds bounds) {
+inline std::string read_wav(std::string_view bytes, Head &head) {
     constexpr u64 EXTENSIBLE = 0xfffe;   // the format is the first two bytes of a number at 24
     constexpr u64 UNTOLD = 0xffffffff;
     const char *p = bytes.data() + 12, *const end = bytes.data() + bytes.size();
     constexpr u64 LENGTHS = 8 + 28;   // of RF64's first chunk: of the file, of the samples, how many they are
     const bool is_long = bytes.starts_with("RF64");
     if (is_long && (bytes.size() < 12 + LENGTHS || bytes.substr(12, 4) != "ds64")) return "a WAV without a head";
-    u64 channels = 0, rate = 0, of_frame = 0;
+    u64 of_frame = 0;
     while (end - p >= 8) {
         const std::string_view name(p, 4);
         u64 size = little(p + 4, 4);
@@ -66,21 +66,24 @@ inline std::string wav_problem(std::string_view bytes, SoundBounds bounds) {
             if (of_frame || size < 16) return "a WAV of two heads";
             const u64 told = little(p, 2), format = told == EXTENSIBLE && size >= 40 ? little(p + 24, 2) : told;
             const u64 bits = little(p + 14, 2);
-            channels = little(p + 2, 2), rate = little(p + 4, 4), of_frame = little(p + 12, 2);
+            head.channels = little(p + 2, 2), head.rate = little(p + 4, 4), of_frame = little(p + 12, 2);
             if (!is_plain(format, bits)) return "a WAV of format " + std::to_string(format);
-            if (!of_frame || of_frame != channels * bits / 8)
-                return "a WAV of " + std::to_string(channels) + " channels";
+            if (!of_frame || of_frame != head.channels * bits / 8)
+                return "a WAV of " + std::to_string(head.channels) + " channels";
         }
-        if (name == "data")
-            return of_frame ? head_problem({"WAV", channels, rate, size / of_frame}, bounds) : "a WAV without a head";
+        if (name == "data") {
+            if (!of_frame) return "a WAV without a head";
+            head.count = size / of_frame;
+            return {};
+        }
         p += size + (size & 1 && size < static_cast<u64>(end - p));
     }
     return "a WAV that is cut short";
 }
 
-// RFC 9639 (FLAC): blocks of metadata, the first of which tells the stream's form, then frames. nullptr, or what is
-// wrong with it. Who writes to a pipe cannot tell how many samples come: those up to the end of the last frame.
-inline const char *read_flac(std::string_view bytes, Head &head) {
+// RFC 9639 (FLAC): blocks of metadata, the first of which tells the stream's form, then frames. Who writes to a pipe
+// cannot tell how many samples come: those up to the end of the last frame.
+inline std::string read_flac(std::string_view bytes, Head &head) {
     const char *p = bytes.data() + 4, *const end = bytes.data() + bytes.size();
     u64 block = 0;
     for (bool first = true, last = false; !last; first = false) {
@@ -97,19 +100,16 @@ inline const char *read_flac(std::string_view bytes, Head &head) {
         p += 4 + size;
     }
     if (!head.count) head.count = flac_samples({p, static_cast<u64>(end - p)}, block);
-    return nullptr;
+    return {};
 }
 
-inline std::string flac_problem(std::string_view bytes, SoundBounds bounds) {
-    Head head{"FLAC", 0, 0, 0};
-    const char *problem = read_flac(bytes, head);
-    return problem ? problem : head_problem(head, bounds);
-}
-
-// 0: that cannot be known.
-inline u64 samples_of_flac(std::string_view bytes) {
-    Head head{"FLAC", 0, 0, 0};
-    return bytes.starts_with("fLaC") && !read_flac(bytes, head) ? head.count : 0;
+// What is wrong with what can be seen of a clip; "": nothing, and `head` is what it tells.
+inline std::string read_head(std::string_view bytes, Head &head) {
+    const bool is_riff = bytes.starts_with("RIFF") || bytes.starts_with("RF64");
+    const bool is_wav = is_riff && bytes.substr(4).size() >= 8 && bytes.substr(8, 4) == "WAVE";
+    if (!is_wav && !bytes.starts_with("fLaC")) return "neither";
+    head.format = is_wav ? "WAV" : "FLAC";
+    return is_wav ? read_wav(bytes, head) : read_flac(bytes, head);
 }
 
 }  // namespace sounds
@@ -117,11 +117,9 @@ inline u64 samples_of_flac(std::string_view bytes) {
 // What bytes are in the place of a clip within such bounds; "": nothing is wrong with what can be seen. In time linear
 // in their number; nothing is decoded.
 inline std::string sound_problem(std::string_view bytes, SoundBounds bounds) {
-    const bool is_wav = bytes.starts_with("RIFF") || bytes.starts_with("RF64");
-    if (is_wav && bytes.substr(4).size() >= 8 && bytes.substr(8, 4) == "WAVE")
-        return sounds::wav_problem(bytes, bounds);
-    if (bytes.starts_with("fLaC")) return sounds::flac_problem(bytes, bounds);
-    return "neither";
+    sounds::Head head;
+    std::string problem = sounds::read_head(bytes, head);
+    return problem.empty() ? sounds::head_problem(head, bounds) : problem;
 }
 
 }  // namespace st

@@ -24,17 +24,6 @@ def capitals() -> tuple[int, ...]:
     return tuple(found)
 
 
-@cache
-def _mapping() -> dict[int, int]:
-    ascii_pairs = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-    return ascii_pairs | dict(zip(capitals()[::2], capitals()[1::2], strict=True))
-
-
-def small(text: str) -> str:
-    """The text in small letters, letter by letter."""
-    return text.translate(_mapping())
-
-
 def in_word(letter: str) -> bool:
     """Returns True if a character can be part of a word."""
     return ord(letter) < _END_OF_WORDS and unicodedata.category(letter)[0] in _WORD

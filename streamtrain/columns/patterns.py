@@ -38,20 +38,18 @@ class Program:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a pattern: what it becomes, whether it may take no letter, and as Python's `re` has it."""
+    """A part of a pattern: what it becomes, and whether it may take no letter."""
 
     emit: Emit
     may_be_empty: bool
-    source: str
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """`groups`: how many there are; `source`: the same for Python's `re`, with its flag ASCII."""
+    """`groups`: how many there are."""
 
     program: Program
     groups: int
-    source: str
 
 
 def compiled(pattern: str, group: int) -> Pattern:
@@ -64,7 +62,7 @@ def compiled(pattern: str, group: int) -> Pattern:
     program = Program()
     _group(part, group == 0).emit(program)
     program.add(Code.MATCH)
-    return Pattern(program, reader.groups, part.source)
+    return Pattern(program, reader.groups)
 
 
 class _Reader:
@@ -116,8 +114,8 @@ class _Reader:
         if letter == ".":
             return _letters([(0, 9), (11, _LAST)])
         if letter in "^$":
-            code, source = (Code.BEGIN, r"\A") if letter == "^" else (Code.END, r"\Z")
-            return Part(lambda program: _add(program, code), True, source)
+            code = Code.BEGIN if letter == "^" else Code.END
+            return Part(lambda program: _add(program, code), True)
         if letter == "\\":
             return _letters(self._escaped())
         if letter in _SPECIAL:
@@ -136,8 +134,7 @@ class _Reader:
         if not self._took(")"):
             raise ValueError(f"expected ) at {self.at}")
         self._depth -= 1
-        inner = _group(part, counts and number == self.target_group)
-        return Part(inner.emit, part.may_be_empty, f"({'' if counts else '?:'}{part.source})")
+        return _group(part, counts and number == self.target_group)
 
     def _escaped(self) -> Ranges:
         if self.at >= len(self.pattern):
@@ -197,8 +194,7 @@ def _letters(ranges: Ranges) -> Part:
         program.add(Code.LETTERS, len(program.ranges), len(ranges))
         program.ranges += ranges
 
-    character_ranges = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
-    return Part(emit, False, f"[{character_ranges}]" if ranges else r"(?!)")
+    return Part(emit, False)
 
 
 def _group(part: Part, is_target: bool) -> Part:
@@ -207,7 +203,7 @@ def _group(part: Part, is_target: bool) -> Part:
         part.emit(program)
         program.add(Code.CLOSE)
 
-    return Part(emit, part.may_be_empty, part.source) if is_target else part
+    return Part(emit, part.may_be_empty) if is_target else part
 
 
 def _sequence(parts: list[Part]) -> Part:
@@ -215,7 +211,7 @@ def _sequence(parts: list[Part]) -> Part:
         for part in parts:
             part.emit(program)
 
-    return Part(emit, all(part.may_be_empty for part in parts), "".join(part.source for part in parts))
+    return Part(emit, all(part.may_be_empty for part in parts))
 
 
 def _either(parts: list[Part]) -> Part:
@@ -230,8 +226,7 @@ def _either(parts: list[Part]) -> Part:
         for end in ends:
             program.steps[end] = Code.JUMP, len(program.steps), 0
 
-    source = "|".join(part.source for part in parts)
-    return Part(emit, any(part.may_be_empty for part in parts), f"(?:{source})")
+    return Part(emit, any(part.may_be_empty for part in parts))
 
 
 def _repeated(part: Part, least: int, most: int | None, lazy: bool) -> Part:
@@ -255,5 +250,4 @@ def _repeated(part: Part, least: int, most: int | None, lazy: bool) -> Part:
         for choice in choices:
             choose(program, choice)
 
-    count = f"{{{least},{'' if most is None else most}}}{'?' if lazy else ''}"
-    return Part(emit, least == 0, f"(?:{part.source}){count}")
+    return Part(emit, least == 0)

@@ -132,7 +132,7 @@ def counted(raw: bytes | memoryview) -> bytes | memoryview:
     """A FLAC whose head does not tell its samples, as one whose head does: libsndfile 1.2 reads no other to its end."""
     if bytes(raw[:4]) != b"fLaC" or len(raw) < _FLAC_HEAD or int.from_bytes(raw[18:26], "big") & _FLAC_SAMPLES:
         return raw
-    form = int.from_bytes(raw[18:26], "big") | _native.flac_samples(bytes(raw))
+    form = int.from_bytes(raw[18:26], "big") | (_native.sound_head(bytes(raw)) or (0, 0, 0))[2]
     return b"".join((raw[:18], form.to_bytes(8, "big"), raw[26:]))
 
 

@@ -12,8 +12,7 @@ from streamtrain.columns.formats.avro_schema import (
     kind_of,
     logical_of,
 )
-from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Unusable
-from streamtrain.columns.kinds.cell import Moment
+from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Moment, Pairs, Unusable
 
 _DEEPEST = 64  # records within each other, but those that always take as many bytes; as native/decode/formats/avro.h
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import DoubleType, LongType, MapType, StringType, StructF
 
 from streamtrain.clients.arguments import address, job_name, job_of
 from streamtrain.clients.live_model import LiveModel
-from streamtrain.columns.kinds.cell import as_text
+from streamtrain.columns.kinds.kind import as_text
 from streamtrain.errors import RecordError, UserMistake
 from streamtrain.integrations.spark_reading import RangeReader, ReadSettings, StreamReader, spark_schema
 from streamtrain.integrations.spark_writing import BatchWriter, EpochWriter, Target

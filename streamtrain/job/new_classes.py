@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from streamtrain.columns.kinds.cell import as_text
+from streamtrain.columns.kinds.kind import as_text
 from streamtrain.job.job import Job
 
 _WEIGHTS = "class_weights"  # the setting of a loss that names classes

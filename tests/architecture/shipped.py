@@ -39,7 +39,6 @@ BOUND_FOR_A_REASON = {
 # defined, and named by nothing else of ours: what it begins with, or is -> why
 CALLED_BY_NAME = {
     "_on_": "telemetry: a meter's method for an event of this name",
-    "meaning_of_": "columns: the slow half of what a kind does natively, which tests compare",
     "model_config": "pydantic reads it",
 }
 DEFINED_FOR_A_REASON = {

@@ -1,6 +1,6 @@
 """The meaning of a record in slow plain Python: the native decoders are tested against it.
 
-One row at a time over a format's parse() and a kind's meaning(); every rule of native/decode/row_writer.h a second
+One row at a time over the oracles of formats, kinds and transforms; every rule of native/decode/row_writer.h a second
 time, on purpose.
 """
 
@@ -15,14 +15,15 @@ from example_format import example_format
 
 from streamtrain.columns.compiled_transforms import WHERE
 from streamtrain.columns.formats import Format, is_lines
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, Pairs, Unusable, contains_unusable
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, Pairs, TextHash, Unusable, contains_unusable
 from streamtrain.columns.forms import Names, shows_columns
-from streamtrain.columns.kinds.kind import TextHash, Wrong
 from streamtrain.columns.missing_words import is_missing
 from streamtrain.columns.paths import Path, place
 from streamtrain.columns.pipeline import stand_in
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.spec import DTYPES
+from tests.oracles import kinds, transforms
+from tests.oracles.kinds import Wrong
 from tests.oracles.parsed import Parsed
 from tests.oracles.plain_cells import Symbol
 from tests.oracles.sparse_text import by_index, named, parse
@@ -100,8 +101,11 @@ class _Facts:
         self.schema = schema
         self.every = schema.every
         self.entries = [column.entry for _, column in schema.every]
+        self.oracles = [kinds.of(column) if column.entry.decoded else None for _, column in schema.every]
         self.numbers = {name: i for i, (name, _) in enumerate(schema.every)}
-        self.compiled_transforms = [(one, one.reads, one.entry) for one in schema.compiled_transforms]
+        self.compiled_transforms = [
+            (one, one.reads, transforms.of(one.transform)) for one in schema.compiled_transforms
+        ]
         self.read = {name for one in schema.compiled_transforms for name in one.reads}
         self.outputs = {output.name: output for one in schema.compiled_transforms for output in one.columns}
         filters = schema.where is not None and not schema.requests
@@ -294,26 +298,32 @@ class _Reader:
             if i in self.facts.used_outputs and self.facts.outputs[name].is_bucket:
                 given[i] = column.missing
             elif missing != "keep":
-                given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.labelled.loss_of(name))
+                given[i] = self.facts.oracles[i].meaning_of_missing(name, column, self.schema.labelled.loss_of(name))
         self._train(given)
 
     def _take(self, number: int, value: Any) -> Any:
         name, column = self.columns[number]
+        entry, oracle = self.facts.entries[number], self.facts.oracles[number]
         if isinstance(value, TextHash):
-            if name in self.facts.read or self.facts.entries[number].hashing(name, column) is None:
+            if name in self.facts.read or entry.hashing(name, column) is None:
                 raise Wrong
-            return self.facts.entries[number].meaning_of_hash(name, column, value)
-        entry = self.facts.entries[number]
+            return oracle.meaning_of_hash(name, column, value)
+        loss = self.schema.labelled.loss_of(name)
         if (form := entry.cells(column)) != "value":
             entries = [None if self._is_word(number, each) else each for each in _elements(form, value)]
-            return entry.meaning_of_list(name, column, self.schema.labelled.loss_of(name), by_index(column, entries))
+            return oracle.meaning_of_list(name, column, loss, by_index(column, entries))
         if isinstance(value, Binary) and entry.takes_bytes(column):
-            return entry.meaning(name, column, self.schema.labelled.loss_of(name), value.raw)
+            return oracle.meaning(name, column, loss, value.raw)
         if not isinstance(value, bool | int | float | str):
             raise Wrong
+        return oracle.meaning(name, column, loss, self._as_written(number, value))
+
+    def _as_written(self, number: int, value: Any) -> Any:
+        """A cell; of a text-only format what its text stands for."""
+        name, column = self.columns[number]
         if self.written and isinstance(value, str) and number not in self.facts.around:
-            value = self.facts.entries[number].written(column, self.schema.labelled.loss_of(name), value)
-        return self.facts.entries[number].meaning(name, column, self.schema.labelled.loss_of(name), value)
+            return self.facts.oracles[number].written(column, self.schema.labelled.loss_of(name), value)
+        return value
 
     def _is_word(self, number: int, value: Any) -> bool:
         column = self.facts.every[number][1]
@@ -322,12 +332,10 @@ class _Reader:
     def _read(self, number: int, value: Any) -> Any:
         """A cell as transforms read it; None of what they do not."""
         name, column = self.columns[number]
-        entry = self.facts.entries[number]
-        if entry.holds(column) is None or isinstance(value, TextHash):
+        if self.facts.entries[number].holds(column) is None or isinstance(value, TextHash):
             return None
-        if self.written and isinstance(value, str) and number not in self.facts.around:
-            value = entry.written(column, self.schema.labelled.loss_of(name), value)
-        return entry.read(name, column, self.schema.labelled.loss_of(name), value)
+        loss = self.schema.labelled.loss_of(name)
+        return self.facts.oracles[number].read(name, column, loss, self._as_written(number, value))
 
     def _transformed(self, read: dict[int, Any]) -> dict[str, Any]:
         """Returns what transforms make of the row's cells, by column, before anything stands in for what is missing."""
@@ -338,9 +346,9 @@ class _Reader:
             i = self.facts.numbers[name]
             given[name] = i in read
             cells[name] = read.get(i, self.facts.stands_in.get(name))
-        for one, reads, entry in self.facts.compiled_transforms:
+        for one, reads, meaning in self.facts.compiled_transforms:
             there = [given[name] for name in reads]
-            results = entry.meaning(one.use, [cells[name] for name in reads], there)
+            results = meaning(one.use, [cells[name] for name in reads], there)
             for each, cell in zip(one.columns, results, strict=True):
                 output_cells[each.name], given[each.name] = cell, cell is not None
                 stands_in = each.column.has_stand_in and cell is None
@@ -349,14 +357,14 @@ class _Reader:
 
     def _convert_output(self, number: int, cell: Any) -> Any:
         """A transform's cell in its block."""
-        (name, column), entry = self.facts.every[number], self.facts.entries[number]
+        (name, column), oracle = self.facts.every[number], self.facts.oracles[number]
         output = self.facts.outputs[name]
         if output.is_bucket:
             return int(cell)
         if output.result.holds == "hash":
-            bits, seed = entry.hashing(name, column)
-            return entry.meaning_of_hash(name, column, TextHash(cell, bits, seed))
-        return entry.meaning(name, column, self.schema.labelled.loss_of(name), cell)
+            bits, seed = column.entry.hashing(name, column)
+            return oracle.meaning_of_hash(name, column, TextHash(cell, bits, seed))
+        return oracle.meaning(name, column, self.schema.labelled.loss_of(name), cell)
 
     def _train(self, given: dict[int, Any]) -> None:
         row: dict[str, list[Any]] = {name: [] for name in self.out.blocks}

@@ -20,7 +20,6 @@ from slots import RowSlot, decode_rows
 
 from streamtrain import _native
 from streamtrain.columns.formats import checked, mistakes, options
-from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.records import Records
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.rows import record_rows
@@ -29,6 +28,8 @@ from streamtrain.compute import losses
 from streamtrain.compute.options import read
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import NESTED, SCHEMAS, SIMPLE, assert_same, spoiled
+from tests.oracles import kinds
+from tests.oracles.kinds import Wrong
 from tests.oracles.records import encode_rows, oracle, parse
 
 OPTIONS = [
@@ -269,7 +270,7 @@ def test_a_fraction_is_no_category() -> None:
     with pytest.raises(UserMistake, match=r"carrier: expected text or a whole number, got 1\.5"):
         encode_rows("csv", SIMPLE, [{"carrier": 1.5}])
     with pytest.raises(Wrong):
-        SCHEMAS["simple"].columns[0][1].entry.written(SCHEMAS["simple"].columns[0][1], "binary_cross_entropy", "x")
+        kinds.of(SCHEMAS["simple"].columns[0][1]).written(SCHEMAS["simple"].columns[0][1], "binary_cross_entropy", "x")
 
 
 ROWS: list[Any] = [

@@ -23,13 +23,14 @@ from streamtrain.columns import media
 from streamtrain.columns import pictures as product_pictures
 from streamtrain.columns import sounds as product_sounds
 from streamtrain.columns.mel import bands_of, circle
-from streamtrain.columns.picture_meaning import averaged
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from tests.columns.conftest import spoiled
 from tests.columns.drawn_jobs import formats_of_bytes
+from tests.oracles.kinds.audio import head_of
+from tests.oracles.kinds.image import averaged, size_of
 
 pytest.importorskip("cv2")
 pytest.importorskip("soundfile")
@@ -225,6 +226,16 @@ def test_native_and_slow_agree_cut_and_mutated(same: Any, kind: str, raw: bytes,
         same(SCHEMAS[kind][0], "msgpack", row_of(worse + raw[60:]))
     for worse in spoiled(raw, take, 200, b"\xff\xda\0"):
         same(SCHEMAS[kind][0], "msgpack", row_of(worse))
+
+
+@in_full_all()
+@over(("kind", "raw"), [(kind, raw) for kind in COLUMNS for raw in SPOILED[kind]])
+def test_heads_are_those_of_the_slow_reader(kind: str, raw: bytes, take: Any) -> None:
+    """`init` and the decoder of clips read them: of whole files, and of those that are cut or mutated."""
+    native, slow = {IMAGE: (_native.picture_size, size_of), AUDIO: (_native.sound_head, head_of)}[kind]
+    assert native(raw) is not None
+    for worse in (raw, *spoiled(raw, take, 100), *(each + raw[60:] for each in spoiled(raw[:60], take, 300))):
+        assert native(worse) == slow(worse), worse
 
 
 @in_full_all()
@@ -495,7 +506,7 @@ def test_a_flac_written_to_a_pipe_is_as_long_as_its_frames(same: Any, count: int
     piped = with_count(whole, 0)
     for seconds in (COUNT / RATE, 10_000 / RATE):
         assert decoded("audio", piped, seconds=seconds).tobytes() == decoded("audio", whole, seconds=seconds).tobytes()
-    assert _native.flac_samples(piped) == _native.flac_samples(whole) == count
+    assert _native.sound_head(piped) == _native.sound_head(whole) == (RATE, channels, count)
     size = 4 * channels * count
     for allowed, trained in ((size, 1), (size - 1, 0)) if count > 1 else ((size, 1),):
         assert same(schema_of("audio", max_decoded_bytes=allowed), "msgpack", row_of(piped)).trained == trained

@@ -4,6 +4,7 @@ whose; times in a column's unit, keys as bytes."""
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Annotated, Any, get_args
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import every_schema
 from tests.columns.murmur3 import murmur3_64
+from tests.oracles import kinds as oracles
 
 BINARY = "binary_cross_entropy"
 LABEL = {"late": {"role": "label"}}
@@ -65,6 +67,8 @@ def test_names_that_do_not_expand(pattern: str) -> None:
     ({"x": {}, "y": {"role": "label", "missing": 2}}, BINARY, "index below 2"),
     ({"x": {"role": "weight", "missing": -1}, **LABEL}, BINARY, "not below 0"),
     ({"x": {"unit": "ms"}, **LABEL}, BINARY, "unit: only"),
+    ({"x": {}, "raw": {"role": "input", "kind": "category", "missing": 1.5}, **LABEL}, BINARY,
+     'a text or an integer for a category, got 1.5'),
 ])  # fmt: skip
 def test_mistakes_are_named(columns: dict[str, Any], loss: str, problem: str) -> None:
     with pytest.raises(UserMistake) as raised:
@@ -200,8 +204,10 @@ def test_a_kind_tells_what_it_is_and_what_its_columns_may_say(name: str) -> None
         assert option in SHARED or field.json_schema_extra["misplaced"], option  # type: ignore[index]
 
 
-def test_every_kind_that_is_decoded_has_a_native_half() -> None:
-    assert [name for name, kind in kinds().items() if kind.decoded] == _native.column_kinds()
+def test_every_kind_that_is_decoded_has_a_native_half_and_an_oracle() -> None:
+    decoded = [name for name, kind in kinds().items() if kind.decoded]
+    assert decoded == _native.column_kinds()
+    assert decoded == sorted(path.stem for path in Path(oracles.__path__[0]).glob("[!_]*.py"))
 
 
 def minimal(name: str) -> dict[str, Any]:

@@ -21,14 +21,14 @@ from streamtrain.columns.formats.parsed import Unusable, contains_unusable
 from streamtrain.columns.formats.sparse_text import features
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
-from streamtrain.columns.kinds.kind import Wrong
-from streamtrain.columns.kinds.parsed import decimal
 from streamtrain.columns.records import Records
 from streamtrain.columns.rows import record_rows, row_counter
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.format_lines import is_records
 from tests.columns.conftest import each_way, spoiled
+from tests.oracles.kinds import Wrong
+from tests.oracles.kinds._numbers import decimal
 from tests.oracles.records import encode_rows, oracle
 from tests.oracles.sparse_text import named, parse, vw_seed
 

@@ -18,8 +18,10 @@ from slots import RowSlot, decode_rows
 import streamtrain
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
 from tests.columns.conftest import each_way
 from tests.columns.reference import Around
+from tests.oracles.kinds.text import entries_of
 from tests.oracles.records import encode_rows
 
 WORDS: dict[str, Any] = {"kind": "text", "buckets": 1 << 20, "most": 6, "missing": ""}
@@ -73,6 +75,15 @@ def test_a_text_of_too_many_entries_is_a_dead_letter() -> None:
             (1, "expected at most 6 values, got 7")
         ], form
         assert len(blocks["label"]) == 2
+
+
+@over(("settings", "cell"), [(settings, cell) for settings, cell, _ in CELLS if isinstance(cell, str)])
+def test_what_stands_in_has_no_more_entries_than_a_row_may(settings: dict[str, Any], cell: str) -> None:
+    count = len(entries_of(schema_of(**settings).columns[0][1], cell))
+    schema_of(**{**settings, "missing": cell, "most": max(count, 1), "cut": False})
+    if count > 1:
+        with pytest.raises(UserMistake, match=f"expected a text of at most {count - 1} entries, got {count}"):
+            schema_of(**{**settings, "missing": cell, "most": count - 1, "cut": False})
 
 
 def test_what_stands_around_a_record(same: Any) -> None:

@@ -14,11 +14,11 @@ from looped import over
 from slots import RowSlot
 
 from streamtrain.columns.kinds import DEFAULT, FEATURE, kinds
-from streamtrain.columns.kinds.cell import float32
 from streamtrain.columns.kinds.kind import Kind
 from streamtrain.columns.kinds.parsed import Parsed
 from streamtrain.columns.kinds.zones import offsets
 from streamtrain.columns.schema import Schema
+from tests.oracles.kinds._numbers import float32
 from tests.oracles.records import encode_rows
 
 LATE = {"role": "label"}

@@ -11,8 +11,7 @@ import numpy as np
 
 from streamtrain.columns.formats import packed
 from streamtrain.columns.formats._packed_cells import read_pieces, read_text
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, BrokenRecord, Pairs, Unusable
-from streamtrain.columns.kinds.cell import Moment
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, BrokenRecord, Moment, Pairs, Unusable
 from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake

@@ -7,8 +7,7 @@ import struct
 from typing import Any
 
 from streamtrain.columns.formats.avro_schema import MOMENTS, Rows, Type, kind_of, logical_of
-from streamtrain.columns.formats.parsed import Unusable
-from streamtrain.columns.kinds.cell import Moment
+from streamtrain.columns.formats.parsed import Moment, Unusable
 from tests.oracles.plain_cells import is_empty
 
 _MOST = {"int": 2**31, "long": 2**63}

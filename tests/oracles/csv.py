@@ -7,11 +7,11 @@ from typing import Any
 
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Unusable
-from streamtrain.columns.kinds.cell import whole
 from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
 from streamtrain.columns.paths import cell_at, nested
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.oracles.kinds._numbers import whole
 from tests.oracles.parsed import Parsed, registry_frame
 from tests.oracles.plain_cells import plain_columns
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from streamtrain.columns.formats._protobuf_columns import WHOLE
 from streamtrain.columns.formats._protobuf_wire import LENGTH, Wire, fields
-from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Unusable
+from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Moment, Pairs, Unusable
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
-from streamtrain.columns.kinds.cell import Moment
 from tests.oracles.plain_cells import Symbol
 from tests.oracles.protobuf_wire import float_of, unzigzag
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from streamtrain.columns.formats._protobuf_columns import article
 from streamtrain.columns.formats._protobuf_wire import FIXED32, FIXED64, LENGTH
-from streamtrain.columns.formats.parsed import Unusable
+from streamtrain.columns.formats.parsed import Moment, Unusable
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
-from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.paths import Path
 from tests.oracles.plain_cells import Symbol, is_empty
 from tests.oracles.protobuf_wire import sized, tag, varint, zigzag

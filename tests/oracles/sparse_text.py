@@ -13,11 +13,11 @@ from streamtrain.columns.column import Column
 from streamtrain.columns.formats import Format, is_lines
 from streamtrain.columns.formats.parsed import Pairs, Unusable
 from streamtrain.columns.formats.sparse_text import FEATURES, LABEL, TAG, WEIGHT, features, names
-from streamtrain.columns.kinds.kind import Wrong
-from streamtrain.columns.kinds.parsed import decimal
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.oracles import records
+from tests.oracles.kinds import Wrong
+from tests.oracles.kinds._numbers import decimal
 from tests.oracles.parsed import Parsed, registry_frame
 
 _PAIR = re.compile(rb"([0-9]{1,18}):(.+)", re.DOTALL)

@@ -14,16 +14,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from streamtrain import _native
 from streamtrain.cli.first_job.connect import ConnectDecimal
 from streamtrain.cli.first_job.texts import Written, written_as
-from streamtrain.columns.kinds.cell import Moment
+from streamtrain.columns.formats.parsed import Moment
 from streamtrain.columns.kinds.kind import seconds
 from streamtrain.columns.kinds.parsed import CONNECT_DECIMAL, DECIMAL_COMMA
 from streamtrain.columns.missing_words import is_missing
 from streamtrain.columns.paths import MOST_STEPS, Path, place
-from streamtrain.columns.picture_meaning import size_of
 from streamtrain.columns.rejected import MAX_REJECTED
-from streamtrain.columns.sound_meaning import Head, head_of
 from streamtrain.files.column_selection import iso_ms
 
 Row = dict[str, Any]
@@ -257,14 +256,14 @@ class SampledColumn:
     @cached_property
     def picture(self) -> tuple[int, int] | None:
         """Height and width that most have, where every cell is a JPEG or a PNG, as bytes or in base64."""
-        sizes = [size_of(_media(value)) for value in self.values]
+        sizes = [_native.picture_size(_media(value)) for value in self.values]
         known = Counter(size for size in sizes if size is not None)
         return known.most_common(1)[0][0] if sizes and known.total() == len(sizes) else None
 
     @cached_property
-    def clips(self) -> list[Head]:
+    def clips(self) -> list[tuple[int, int, int]]:
         """The heads of all cells, where every cell is a WAV or a FLAC, as bytes or in base64; else none."""
-        heads = [head_of(_media(value)) for value in self.values]
+        heads = [_native.sound_head(_media(value)) for value in self.values]
         known = [head for head in heads if head is not None and head[0] and head[2]]
         return known if len(known) == len(heads) else []
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.kinds.parsed import CONNECT_DECIMAL, connect_decimal, is_connect
 from streamtrain.columns.paths import MOST_STEPS, Path
 
@@ -59,10 +58,10 @@ def _number(cell: Any, scale: int | None) -> Any:
     """Returns the number of a decimal, None of a text that is none; any other cell as it is."""
     if scale is None or not isinstance(cell, str):
         return cell
-    try:
-        found = ConnectDecimal(connect_decimal(cell, scale))
-    except Wrong:
+    number = connect_decimal(cell, scale)
+    if number is None:
         return None
+    found = ConnectDecimal(number)
     found.scale = scale
     return found
 

@@ -14,8 +14,8 @@ from streamtrain.cli.first_job.schema_fields import Field, fields_of
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats import mistakes, needs_schema, record_format
+from streamtrain.columns.formats.parsed import Moment
 from streamtrain.columns.formats.sparse_text import WEIGHT
-from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.paths import cell_at, place
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import Around, RowPlan

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.columns.formats.parsed import Binary, Unusable
-from streamtrain.columns.kinds.kind import TextHash
+from streamtrain.columns.formats.parsed import Binary, TextHash, Unusable
 
 
 def read_lists(data: bytes, rows: int, of: str, more: int) -> list[list[Any]] | Unusable:

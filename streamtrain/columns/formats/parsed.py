@@ -22,6 +22,26 @@ class Binary(Unusable):
     raw: bytes = b""
 
 
+@dataclass(frozen=True)
+class TextHash:
+    """The hash of a text, in its place: native/decode/text_hash.h."""
+
+    value: int
+    bits: int
+    seed: int
+
+
+class Moment(int):
+    """A time since 1970 in a unit that the record tells: `unit` is milliseconds of one, as a fraction."""
+
+    unit: tuple[int, int]
+
+    def __new__(cls, count: int, unit: tuple[int, int]) -> Moment:
+        cell = super().__new__(cls, count)
+        cell.unit = unit
+        return cell
+
+
 class Pairs(list[tuple[Any, Any]]):
     """A map, in order, doubled keys and all."""
 

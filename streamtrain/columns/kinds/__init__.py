@@ -1,7 +1,7 @@
 """Column kinds: each file that has a HELP is one, named by its stem; its native half is native/decode/kinds/<stem>.h.
 
 A kind's file has HELP and KIND, a Kind of its own: what its columns may say, which blocks of a slot they become, what
-stands in for a missing cell, what a cell means (slowly).
+stands in for a missing cell. Its slow half is tests/oracles/kinds/<stem>.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers as people write them, slowly: native/decode/amount_text.h is tested against it."""
+"""Numbers as people write them: `init` reads them here; native/decode/amount_text.h is tested against it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamtrain import _native
-from streamtrain.columns import sound_meaning, sounds
+from streamtrain.columns import sounds
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.kind import Named
 from streamtrain.columns.kinds.media import Media, MediaKind, Row
@@ -114,9 +114,6 @@ class Audio(MediaKind[Options]):
 
     def require(self) -> None:
         sounds.require()
-
-    def opened(self, column: Options, cell: bytes) -> Row | None:
-        return sound_meaning.numbers(cell, column.sound, column.max_decoded_bytes)
 
     def stand_in_row(self, column: Options) -> Row:
         wave = np.full(column.sound.samples, float(column.missing), np.float32)

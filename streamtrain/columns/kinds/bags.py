@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from streamtrain import _native
-from streamtrain.columns.kinds.kind import Block, Settings, Wrong
+from streamtrain.columns.kinds.kind import Block, Settings
 from streamtrain.compute.model_spec import MAX_ENTRIES
 
 DEFAULT_MOST, OTHER_MOST = {"sparse": 4096, "text": 512}, 64  # by kind
@@ -66,10 +66,3 @@ def bag(name: str, column: Any, embed: int, pool: str, scales: str = "") -> dict
     block = ragged_block(name, "i32", column)
     sizes = {"buckets": column.buckets, "embed": embed, "width": block.width, "most": block.least}
     return {"name": name, "block": block.name, **sizes, "pool": pool, "scales": scales}
-
-
-def kept(column: Bagged, entries: list[Any]) -> list[Any]:
-    """The entries that a slot takes. Wrong where there are too many."""
-    if len(entries) > column.most_entries and not column.cut:
-        raise Wrong
-    return entries[: column.most_entries]

@@ -11,10 +11,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from streamtrain import _native
-from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, kept, ragged_block
-from streamtrain.columns.kinds.cell import Cell, as_text
-from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
-from streamtrain.columns.kinds.parsed import ONE_TEXT, Parsed, one_text, one_text_problems
+from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, ragged_block
+from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, as_text
+from streamtrain.columns.kinds.parsed import ONE_TEXT, Parsed, one_text_problems
 from streamtrain.compute import initializers
 from streamtrain.compute.input import MEAN
 from streamtrain.compute.stateful.transform import StatefulSpec
@@ -92,10 +91,7 @@ class Category(Kind[Options]):
         yield from one_text_problems(column)
 
     def missing_problem(self, column: Options) -> str | None:
-        value = column.missing
-        if isinstance(value, float) and not value.is_integer():
-            return f'expected "dead_letter", "skip", a text or an integer for a category, got {value!r}'
-        return None
+        return text_problem(column.missing)
 
     def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
         alone = [Block(self.block, "i32", len(_alone(columns)))] if _alone(columns) else []
@@ -140,42 +136,10 @@ class Category(Kind[Options]):
         return {"buckets": column.buckets, "hash_bits": column.hash_bits, **lists, **parse}
 
     def stand_in(self, column: Options, loss: str) -> str:
-        return as_text(int(column.missing) if isinstance(column.missing, float) else column.missing)
-
-    def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
-        return self._of_text(name, column, as_text(one_text(column, cell)))
-
-    def _of_text(self, name: str, column: Options, text: str) -> int:
-        return _put(column, _native.murmur3(text.encode(), hash_seed(name), column.hash_bits))
-
-    def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
-        return [kept(column, [self._entry(name, column, loss, each) for each in cell if each is not None])]
-
-    def _entry(self, name: str, column: Options, loss: str, each: Any) -> Any:
-        hashed = isinstance(each, TextHash)
-        return self._of_hash(name, column, each) if hashed else self.meaning(name, column, loss, each)
-
-    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        """Returns the stand-in's bucket or hash. For a list, it is the only entry; an empty text gives no entry."""
-        alone = self.stand_in(column, loss)
-        found = self._of_text(name, column, alone)
-        return found if not column.list else [[found] if alone else []]
-
-    def meaning_of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
-        if column.list:
-            raise Wrong
-        return self._of_hash(name, column, hashed)
-
-    def _of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
-        if (hashed.bits, hashed.seed) != (column.hash_bits, hash_seed(name)):
-            raise Wrong
-        return _put(column, hashed.value)
+        return as_text(column.missing)
 
     def holds(self, column: Options) -> str | None:
         return None if column.list else "text"
-
-    def read(self, name: str, column: Options, loss: str, cell: Cell) -> str:
-        return as_text(one_text(column, cell))
 
     def is_text(self, column: Options) -> bool:
         return True
@@ -196,6 +160,13 @@ def _alone(columns: Named[Options]) -> Named[Options]:
     return [(name, column) for name, column in columns if not column.list and column.vocabulary is None]
 
 
+def text_problem(missing: bool | int | float | str) -> str | None:
+    """Returns what is wrong with a text or an integer that stands in for a missing cell, or None."""
+    if isinstance(missing, float) and not missing.is_integer():
+        return f'expected "dead_letter", "skip", a text or an integer for a category, got {missing!r}'
+    return None
+
+
 def _vocabulary_problems(column: Options) -> Iterator[str]:
     given = column.vocabulary.model_dump() if column.vocabulary is not None else {}
     if VOCABULARY in given:
@@ -206,14 +177,6 @@ def _vocabulary_problems(column: Options) -> Iterator[str]:
     for name in ("buckets", "list"):
         if getattr(column, name):
             yield f"{name}: expected none beside a vocabulary, got {getattr(column, name)!r}"
-
-
-def _put(column: Options, found: int) -> int:
-    """Returns what the slot stores for a hash: its bucket, or with a vocabulary the hash itself as an int64."""
-    if column.vocabulary is not None:
-        return found - (1 << 64) if found >> 63 else found
-    assert column.buckets is not None
-    return found % column.buckets
 
 
 def hash_seed(name: str) -> int:

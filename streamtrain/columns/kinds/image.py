@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from streamtrain import _native
-from streamtrain.columns import picture_meaning, pictures
+from streamtrain.columns import pictures
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.kind import Named
 from streamtrain.columns.kinds.media import Media, MediaKind, Row
@@ -70,9 +70,6 @@ class Image(MediaKind[Options]):
 
     def require(self) -> None:
         pictures.require()
-
-    def opened(self, column: Options, cell: bytes) -> Row | None:
-        return picture_meaning.points(cell, column.shape, column.max_decoded_bytes)
 
     def stand_in_row(self, column: Options) -> Row:
         return np.full(self.width(column), int(column.missing), np.uint8)

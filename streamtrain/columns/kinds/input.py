@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from streamtrain.columns.kinds import time
-from streamtrain.columns.kinds.cell import Cell, as_text
-from streamtrain.columns.kinds.kind import KEEP, Kind, Wrong
+from streamtrain.columns.kinds.category import text_problem
+from streamtrain.columns.kinds.kind import KEEP, Kind, as_text
 from streamtrain.columns.kinds.parsed import (
     is_connect,
-    number_in,
-    number_of,
     number_problems,
-    one_text,
     one_text_problems,
 )
 
@@ -47,10 +42,9 @@ class Input(Kind[time.Options]):
             yield from number_problems(column)
 
     def missing_problem(self, column: time.Options) -> str | None:
-        holds = self.holds(column)
-        if holds == "text":
+        if self.holds(column) == "text":
             value = column.missing
-            return "expected a text that is not empty, got ''" if value == "" else None
+            return "expected a text that is not empty, got ''" if value == "" else text_problem(value)
         return time.KIND.missing_problem(column)
 
     def native_options(self, column: time.Options, loss: str) -> dict[str, Any]:
@@ -62,32 +56,6 @@ class Input(Kind[time.Options]):
         if holds == "time":
             return time.KIND.stand_in(column, loss)
         return as_text(column.missing) if holds == "text" else float(column.missing)
-
-    def written(self, column: time.Options, loss: str, text: str) -> Any:
-        holds = self.holds(column)
-        if holds == "time":
-            return time.KIND.written(column, loss, text)
-        return number_in(column, text) if holds == "number" else text
-
-    def meaning(self, name: str, column: time.Options, loss: str, cell: Cell) -> Any:
-        holds = self.holds(column)
-        if holds == "time":
-            return time.KIND.meaning(name, column, loss, cell)
-        if holds == "text":
-            return as_text(one_text(column, cell))
-        found = number_of(column, cell)
-        if isinstance(found, str):
-            raise Wrong
-        try:
-            number = float(found)
-        except OverflowError:
-            raise Wrong from None
-        if not np.isfinite(number):
-            raise Wrong
-        return number
-
-    def read(self, name: str, column: time.Options, loss: str, cell: Cell) -> Any:
-        return self.meaning(name, column, loss, cell)
 
     def time_unit(self, column: time.Options) -> tuple[int, int] | None:
         return time.KIND.time_unit(column) if self.holds(column) == "time" else None

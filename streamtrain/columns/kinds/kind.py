@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
@@ -55,19 +54,6 @@ class Block(NamedTuple):
     width: int  # elements of a row; of a ragged block in the mean
     ragged: bool = False  # each row has as many as its cell; a slot is full when there is no more room for them
     least: int = 0  # elements that a slot has room for, however few its rows
-
-
-class Wrong(Exception):
-    """A cell does not fit its column."""
-
-
-@dataclass(frozen=True)
-class TextHash:
-    """The hash of a text, in its place: native/decode/text_hash.h."""
-
-    value: int
-    bits: int
-    seed: int
 
 
 CellForm = Literal["value", "list", "pairs"]
@@ -134,27 +120,6 @@ class Kind(Generic[S]):
         """Returns what the native half writes for a missing cell, if `missing` is a value."""
         return float(column.missing)
 
-    def written(self, column: S, loss: str, text: str) -> bool | int | float | str:
-        """Returns the cell that a text stands for in a text-only format. Raises Wrong if the kind cannot read it."""
-        return text
-
-    def meaning(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
-        """Returns what a cell becomes in its block; the slow version. Raises Wrong if the cell does not fit."""
-        raise NotImplementedError
-
-    def meaning_of_list(self, name: str, column: S, loss: str, cell: list[Any]) -> list[Any]:
-        """The same of a list: for each of its blocks the elements. Those that are missing are None; a pair, and an
-        entry of a map, is a list."""
-        raise Wrong
-
-    def meaning_of_hash(self, name: str, column: S, hashed: TextHash) -> Any:
-        """The same of a text that is there as its hash alone."""
-        raise Wrong
-
-    def meaning_of_missing(self, name: str, column: S, loss: str) -> Any:
-        """Returns what a missing cell becomes in its block."""
-        return self.meaning(name, column, loss, self.stand_in(column, loss))
-
     def time_unit(self, column: S) -> tuple[int, int] | None:
         """Milliseconds of one, as a fraction, in what its cells count; None of what is no time."""
         return None
@@ -162,11 +127,6 @@ class Kind(Generic[S]):
     def holds(self, column: S) -> str | None:
         """Returns how transforms read its cells: "number", "text" or "time"; None if they do not."""
         return None
-
-    def read(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
-        """A cell as transforms read it, slowly: a float, an int where it is a time, or a text."""
-        found = self.meaning(name, column, loss, cell)
-        return found if self.holds(column) == "time" else float(found)
 
     def read_stand_in(self, column: S, loss: str) -> Any:
         """The same of what stands in for a missing cell; None: it is missing to them."""
@@ -233,3 +193,10 @@ def number_problem(value: Any, most: float = LARGEST) -> str | None:
     if not abs(value) <= most:
         return f"expected a number from -1e18 to 1e18, whose square fits float32, got {value!r}"
     return None
+
+
+def as_text(value: bool | int | float | str) -> str:
+    """Returns the text of a category's or a class's value, which is no fraction."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(int(value) if isinstance(value, float) else value)

@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import Field, StrictBool, StrictInt
 
 from streamtrain import _native
-from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
-from streamtrain.columns.kinds.kind import SKIP_HEAD, Block, Kind, Named, Wrong
+from streamtrain.columns.kinds.kind import SKIP_HEAD, Block, Kind, Named, as_text
 from streamtrain.columns.kinds.parsed import (
     BOOL,
     NUMBER,
@@ -18,10 +17,7 @@ from streamtrain.columns.kinds.parsed import (
     ONE_TEXT,
     has_one_text,
     is_connect,
-    number_in,
-    number_of,
     number_problems,
-    one_text,
 )
 from streamtrain.columns.kinds.standardize import MISPLACED, Standardized
 from streamtrain.compute import losses
@@ -146,40 +142,6 @@ class Label(Kind[Options]):
             raise ValueError(f'expected "dead_letter", "skip" or a number not below 0, got {value!r}')
         return float(value)
 
-    def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
-        kind, names = losses.label_kind(loss), column.names
-        if kind in QUANTITIES:
-            cell = number_of(column, cell)
-            rounded = float32(cell)
-            if isinstance(cell, str) or (kind == "count" and cell < 0):
-                raise Wrong
-            return rounded
-        cell = one_text(column, cell) if has_one_text(column.parse) else number_of(column, cell)
-        if isinstance(cell, bool) and "true" not in names and "false" not in names:
-            if kind == "binary":
-                return float(cell)
-            raise Wrong
-        if isinstance(cell, str | bool):
-            return _index(names, as_text(cell))
-        number = whole(cell)
-        if number is None:
-            raise Wrong
-        if any(map(_is_whole, names)):
-            return _index(names, str(number))
-        if not 0 <= number < self.count(column, loss):
-            raise Wrong
-        return number
-
-    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        return self.stand_in(column, loss)
-
-    def written(self, column: Options, loss: str, text: str) -> bool | float | str:
-        if text in column.names or column.parse in ONE_TEXT:
-            return text
-        if text in ("true", "false") and losses.label_kind(loss) == "binary":
-            return text == "true"
-        return number_in(column, text)
-
     def is_float(self, column: Options) -> bool:
         return not column.classes
 
@@ -219,12 +181,6 @@ def _parse_problem(column: Options, kind: str) -> str | None:
 def _is_whole(name: str) -> bool:
     digits = name.removeprefix("-")
     return digits.isascii() and digits.isdigit()
-
-
-def _index(names: list[str], name: str) -> int:
-    if name not in names:
-        raise Wrong
-    return names.index(name)
 
 
 KIND = Label()

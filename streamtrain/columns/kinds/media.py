@@ -5,8 +5,6 @@ Each column has a block of its own and a decoder (columns/media.py), which nativ
 
 from __future__ import annotations
 
-import base64
-import binascii
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -16,8 +14,7 @@ from pydantic import Field
 
 from streamtrain.columns import media
 from streamtrain.columns.kinds.bags import block_name
-from streamtrain.columns.kinds.cell import Cell
-from streamtrain.columns.kinds.kind import Block, Kind, Named, Settings, Wrong
+from streamtrain.columns.kinds.kind import Block, Kind, Named, Settings
 from streamtrain.compute.spec import DTYPES
 
 
@@ -52,10 +49,6 @@ class MediaKind(Kind[M]):
         """Returns the function that decodes some of its cells per call."""
         raise NotImplementedError
 
-    def opened(self, column: M, cell: bytes) -> Row | None:
-        """Returns the row that a cell becomes; the slow version. None if the cell does not fit."""
-        raise NotImplementedError
-
     def stand_in_row(self, column: M) -> Row:
         """Returns the row that a missing cell becomes, if `missing` is a value."""
         raise NotImplementedError
@@ -75,20 +68,6 @@ class MediaKind(Kind[M]):
             "decoder": partial(media.decode, self.decoder(column), dtype),
         }
         return options | ({"stand_in": list(self.stand_in_row(column).tobytes())} if column.has_stand_in else {})
-
-    def meaning(self, name: str, column: M, loss: str, cell: Cell | bytes) -> Any:
-        if isinstance(cell, str):
-            try:
-                cell = base64.b64decode(cell if len(cell) % 4 == 0 else "=", validate=True)
-            except (binascii.Error, ValueError):
-                raise Wrong from None
-        row = self.opened(column, cell) if isinstance(cell, bytes) else None
-        if row is None:
-            raise Wrong
-        return [row.ravel().tolist()]
-
-    def meaning_of_missing(self, name: str, column: M, loss: str) -> Any:
-        return [self.stand_in_row(column).tolist()]
 
     def takes_text(self, column: M) -> bool:
         return True

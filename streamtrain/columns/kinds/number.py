@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from streamtrain.columns.kinds.cell import Cell, float32
 from streamtrain.columns.kinds.kind import Block, Named
-from streamtrain.columns.kinds.parsed import number_of
 from streamtrain.columns.kinds.standardize import Standardized, StandardizedKind
 from streamtrain.compute.input import NUMBERS, dtype_of
 
@@ -27,15 +25,6 @@ class Number(StandardizedKind[Standardized]):
 
     def holds(self, column: Standardized) -> str:
         return "number"
-
-    def meaning_of_missing(self, name: str, column: Standardized, loss: str) -> Any:
-        return self.stand_in(column, loss)
-
-    def meaning(self, name: str, column: Standardized, loss: str, cell: Cell) -> Any:
-        found = number_of(column, cell)
-        float32(found)  # fits, or is wrong; the block rounds where it holds float32
-        return float(found)
-
 
 def exact_numbers(columns: Named[Any], read: AbstractSet[str]) -> frozenset[str]:
     """Returns the names of those of the job's numbers that a record must not round to float32, because the slot holds

@@ -7,11 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from streamtrain import _native
-from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
-from streamtrain.columns.kinds.category import Hashed, hash_seed
-from streamtrain.columns.kinds.cell import float32, whole
-from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, Wrong
+from streamtrain.columns.kinds.bags import bag, block_name, ragged_block
+from streamtrain.columns.kinds.category import Hashed
+from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named
 from streamtrain.compute.input import SUM
 
 HELP = "pairs of an index or a name and a number, or a map; without `embed` each index has a weight for each output"
@@ -89,31 +87,8 @@ class Sparse(Kind[Options]):
         given = {name: value for name, value in names.items() if value is not None}
         return {**hashing, "most": column.most_entries, "cut": column.cut, **given}
 
-    def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
-        pairs = [self._pair(name, column, each) for each in cell]
-        return [kept(column, [index for index, _ in pairs]), kept(column, [scale for _, scale in pairs])]
-
-    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        return [[], []]
-
     def stand_in(self, column: Options, loss: str) -> float:
         return 0.0
-
-    def _pair(self, name: str, column: Options, given: Any) -> tuple[int, Any]:
-        """An index and a value. Names that Vowpal Wabbit hashes, those of a column with `vw_bits`, come as indexes."""
-        if not isinstance(given, list) or len(given) != 2 or None in given:
-            raise Wrong
-        assert column.buckets is not None
-        key, value = given
-        if isinstance(key, str):
-            index: int | None = int(key) if key.isascii() and key.isdigit() else None
-            if index is None:
-                index = _native.murmur3(key.encode(), hash_seed(name), column.hash_bits) % column.buckets
-        else:
-            index = None if isinstance(key, bool) else whole(key)
-        if index is None or not 0 <= index < column.buckets:
-            raise Wrong
-        return index, float32(value)
 
     def takes_text(self, column: Options) -> bool:
         return True

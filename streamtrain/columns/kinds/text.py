@@ -7,11 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from streamtrain import _native
-from streamtrain.columns.characters import capitals, in_word, small, word_ranges
-from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
-from streamtrain.columns.kinds.category import Hashed, hash_seed
-from streamtrain.columns.kinds.cell import Cell, as_text
+from streamtrain.columns.characters import capitals, in_word, word_ranges
+from streamtrain.columns.kinds.bags import bag, block_name, ragged_block
+from streamtrain.columns.kinds.category import Hashed
 from streamtrain.columns.kinds.kind import Block, Kind, Named
 from streamtrain.compute.input import MAX, MEAN, SUM
 
@@ -56,7 +54,7 @@ class Text(Kind[Options]):
         value = column.missing
         if not isinstance(value, str):
             return f'expected "dead_letter", "skip" or a text, got {value!r}'
-        count = len(entries_of(column, value))
+        count = entry_count(column, value)
         too_long = count > column.most_entries and not column.cut
         return f"expected a text of at most {column.most_entries} entries, got {count}" if too_long else None
 
@@ -86,12 +84,6 @@ class Text(Kind[Options]):
     def stand_in(self, column: Options, loss: str) -> str:
         return str(column.missing)
 
-    def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
-        assert column.buckets is not None
-        entries = entries_of(column, as_text(cell))
-        seed = hash_seed(name)
-        return [kept(column, [_native.murmur3(e.encode(), seed, column.hash_bits) % column.buckets for e in entries])]
-
     def is_text(self, column: Options) -> bool:
         return True
 
@@ -99,18 +91,12 @@ class Text(Kind[Options]):
         return True
 
 
-def entries_of(column: Options, text: str) -> list[str]:
-    """The words or letters and their runs, in the text's order, at one place the shorter first."""
-    text = small(text) if column.lower_case else text
-    words = column.by == "word"
-    tokens = "".join(each if in_word(each) else " " for each in text).split() if words else list(text)
+def entry_count(column: Options, text: str) -> int:
+    """Returns the number of the words or letters of a text, and of their runs."""
+    words = "".join(each if in_word(each) else " " for each in text).split()
+    tokens = len(words if column.by == "word" else text)
     least, longest = column.sizes
-    return [
-        (" " if words else "").join(tokens[first : first + size])
-        for first in range(len(tokens))
-        for size in range(least, longest + 1)
-        if first + size <= len(tokens)
-    ]
+    return sum(max(0, tokens + 1 - size) for size in range(least, longest + 1))
 
 
 KIND = Text()

@@ -5,20 +5,16 @@ A number counts the column's unit; a text is read where the column says how.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from streamtrain.columns.kinds.cell import Cell, Moment
-from streamtrain.columns.kinds.kind import Kind, Wrong, number_problem
-from streamtrain.columns.kinds.parsed import Parsed, decimal
-from streamtrain.columns.kinds.time_text import format_problem, moment
+from streamtrain.columns.kinds.kind import Kind, number_problem
+from streamtrain.columns.kinds.parsed import Parsed
 from streamtrain.columns.kinds.zones import names, offsets
 from streamtrain.registry import nearest
 
@@ -27,7 +23,11 @@ UNITS: dict[str, tuple[int, int]] = {"s": (1000, 1), "ms": (1, 1), "us": (1, 100
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}  # microseconds
-_WHOLE = re.compile(r" *[+-]?[0-9]{1,19} *")  # exact; a longer one is no time
+ISO_8601 = "iso8601"
+_FIELDS = {  # strptime's directives, each with the part of a time that it reads
+    "Y": "year", "y": "short_year", "m": "month", "d": "day", "j": "day_of_year", "b": "name", "B": "name", "H": "hour",
+    "I": "half_hour", "p": "half", "M": "minute", "S": "second", "f": "fraction", "z": "offset",
+}  # fmt: skip
 _LARGEST = 1.7976931348623157e308
 
 
@@ -79,34 +79,6 @@ class Time(Kind[Options]):
         numerator, divisor = UNITS[column.counts]
         return float(column.missing) * numerator // divisor
 
-    def written(self, column: Options, loss: str, text: str) -> int | float | str:
-        if column.parse is not None:
-            with suppress(Wrong):
-                moment(column.parse, column.zone, text)
-                return text
-        return int(text) if _WHOLE.fullmatch(text) else decimal(text)
-
-    def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
-        if isinstance(cell, Moment):
-            scaled_ms = int(cell) * cell.unit[0] // cell.unit[1]
-            if abs(scaled_ms) >= 2**62:
-                raise Wrong
-            return scaled_ms
-        numerator, divisor = UNITS[column.counts]
-        if isinstance(cell, str) and column.parse is not None:
-            return moment(column.parse, column.zone, cell)
-        if isinstance(cell, bool | str):
-            raise Wrong
-        if isinstance(cell, int) and abs(cell) < 2**62 and numerator == 1:
-            return cell // divisor
-        ms = math.floor(float(cell) * numerator / divisor) if math.isfinite(cell) else math.inf
-        if not abs(ms) < 4e18:
-            raise Wrong
-        return int(ms)
-
-    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        return int(self.stand_in(column, loss))
-
     def time_unit(self, column: Options) -> tuple[int, int]:
         return UNITS[column.counts]
 
@@ -131,6 +103,19 @@ class Time(Kind[Options]):
             return counts
         found = zip(values, fits, counts.tolist(), strict=True)
         return [count if fit else None if np.isnat(value) else value for value, fit, count in found]
+
+
+def format_problem(format: str) -> str | None:
+    """Returns what is wrong with a time format, or None."""
+    if format == ISO_8601:
+        return None
+    directives = [each for each in re.findall("%(.?)", format) if each != "%"]
+    for each in directives:
+        if each not in _FIELDS:
+            return f"expected directives among {' '.join(f'%{known}' for known in _FIELDS)}, got %{each}"
+    if len({_FIELDS[each] for each in directives}) < len(directives):
+        return f'expected each part of a time once, got "{format}"'
+    return None if directives else f'expected "{ISO_8601}" or a format such as "%Y-%m-%d %H:%M", got "{format}"'
 
 
 def time(unit: str, value: Any) -> int | float | None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from streamtrain import _native
-from streamtrain.columns.kinds.cell import float32
-from streamtrain.columns.kinds.kind import Block, CellForm, Named, Wrong
-from streamtrain.columns.kinds.parsed import number_of
+from streamtrain.columns.kinds.kind import Block, CellForm, Named
 from streamtrain.columns.kinds.sized import Sized
 from streamtrain.columns.kinds.standardize import Standardized, StandardizedKind
 
@@ -44,14 +40,6 @@ class Vector(StandardizedKind[Options]):
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         return {**super().native_options(column, loss), "size": column.size}
-
-    def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
-        if len(cell) != column.size or None in cell:
-            raise Wrong
-        return [[float32(number_of(column, each)) for each in cell]]
-
-    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        return [[np.float32(self.stand_in(column, loss))] * _size(column)]
 
     def is_numeric(self, column: Options) -> bool:
         return False

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from streamtrain.columns.kinds.cell import Cell, float32
-from streamtrain.columns.kinds.kind import Block, Named, Wrong
-from streamtrain.columns.kinds.parsed import NumberKind, Parsed, number_of
+from streamtrain.columns.kinds.kind import Block, Named
+from streamtrain.columns.kinds.parsed import NumberKind, Parsed
 
 HELP = "how much a row counts"
 
@@ -28,13 +25,5 @@ class Weight(NumberKind[Parsed]):
 
     def constants(self, columns: Named[Parsed]) -> dict[str, float]:
         return {} if columns else {self.block: 1.0}
-
-    def meaning(self, name: str, column: Parsed, loss: str, cell: Cell) -> Any:
-        exact = number_of(column, cell)
-        number = float32(exact)
-        if isinstance(exact, str) or exact < 0:
-            raise Wrong
-        return number
-
 
 KIND = Weight()

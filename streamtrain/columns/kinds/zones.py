@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
@@ -68,12 +67,6 @@ def instants(zone: str) -> list[int]:
             low, high = (middle, high) if at(middle) == table[-1] else (low, middle)
         table += (high, after)
     return table
-
-
-def shift_s(zone: str, second: int) -> int:
-    """The offset of a moment, in seconds."""
-    table = instants(zone)
-    return table[2 * max(0, bisect_right(table[::2], second) - 1) + 1]
 
 
 @cache

@@ -1,8 +1,7 @@
-"""Transforms: each file that has a HELP is one; its native half is native/decode/transforms/<stem>.h.
+"""Transforms: each file with a HELP is one; its halves are native/decode/transforms/<stem>.h, tests/oracles/transforms.
 
-A transform's file has HELP, OPTIONS (compute/options.py; the first is written under the transform's own name,
-{ log1p = "distance" }), TRANSFORM, a Transform of its own, and EXAMPLES: tables, each with columns and cells to try.
-Those with state are files of compute/stateful.
+A file has HELP, OPTIONS (the first is written under the transform's own name, { log1p = "distance" }), TRANSFORM, a
+Transform, and EXAMPLES: tables, each with columns and cells to try. Those with state are files of compute/stateful.
 """
 
 from __future__ import annotations

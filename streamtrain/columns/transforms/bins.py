@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -37,9 +36,5 @@ class Bins(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         return {"edges": list(use.given["edges"])}
-
-    def of(self, use: Use, value: float) -> float:
-        return float(bisect_right(use.given["edges"], value))
-
 
 TRANSFORM = Bins()

@@ -28,8 +28,4 @@ class Clip(Transform):
         if use.given["low"] >= use.given["high"]:
             yield f"high: expected a number above low, {use.given['low']:g}, got {use.given['high']:g}"
 
-    def of(self, use: Use, value: float) -> float:
-        return float(min(max(value, use.given["low"]), use.given["high"]))
-
-
 TRANSFORM = Clip()

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
-from streamtrain.columns.kinds.cell import whole
 from streamtrain.columns.transforms.transform import (
     HASH,
     NUMBER,
     TEXT,
-    Cell,
     Result,
-    Source,
     Transform,
     Use,
 )
@@ -45,21 +40,5 @@ class Cross(Transform):
             "source_seeds": [hash_seed(source.name) for source in use.sources],
             "source_bits": [source.hash_bits for source in use.sources],
         }
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        parts = [_part(source, cell) for source, cell in zip(use.sources, cells, strict=True)]
-        together = [part.to_bytes(8, "little") for part in parts if part is not None]
-        if len(together) < len(parts):
-            return [None]
-        return [_native.murmur3(b"".join(together), hash_seed(use.name), use.hash_bits)]
-
-
-def _part(source: Source, cell: Cell) -> int | None:
-    """The hash of one."""
-    if cell is None or source.holds == HASH:
-        return cell  # type: ignore[return-value]
-    text = cell if isinstance(cell, str) else whole(cell)
-    return None if text is None else _native.murmur3(str(text).encode(), hash_seed(source.name), source.hash_bits)
-
 
 TRANSFORM = Cross()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from streamtrain.columns.transforms.transform import NUMBER, TIME, Cell, Transform, Use, finite
+from streamtrain.columns.transforms.transform import NUMBER, TIME, Transform, Use
 from streamtrain.compute.options import ColumnName, Several, Word
 
 HELP = "the first less the second: numbers, or times, of which it counts the unit from the second to the first"
@@ -35,14 +35,5 @@ class Difference(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         return {"unit_ms": UNIT_MS[use.given["unit"]]}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        first, second = cells
-        if first is None or second is None:
-            return [None]
-        if use.sources[0].holds == NUMBER:
-            return [finite(float(first) - float(second))]
-        return [float(int(first) - int(second)) / UNIT_MS[use.given["unit"]]]
-
 
 TRANSFORM = Difference()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from streamtrain.columns.expression import FUNCTIONS, Program, columns_of, compiled, meaning
+from streamtrain.columns.expression import FUNCTIONS, Program, columns_of, compiled
 from streamtrain.columns.expression import problems as expression_problems
-from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Cell, Result, Transform, Use
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Transform, Use
 from streamtrain.compute.options import Option
 
 
@@ -67,15 +67,12 @@ class Expr(Transform):
             **({"texts": program.texts} if program.texts else {}),
         }
 
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        return [meaning(self._program(use), cells, given)]
-
     @staticmethod
     def _program(use: Use) -> Program:
         return _compiled(use.given["expr"], tuple((source.name, source.holds) for source in use.sources))
 
 
-@cache  # its meaning is asked for of every row
+@cache
 def _compiled(text: str, holds: tuple[tuple[str, str], ...]) -> Program:
     return compiled(text, dict(holds))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from streamtrain.columns.patterns import Pattern, compiled
-from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transform, Use
+from streamtrain.columns.patterns import compiled
+from streamtrain.columns.transforms.transform import TEXT, Result, Transform, Use
 from streamtrain.compute.options import ColumnName, Option, Whole
 
 HELP = "the part of a text that a pattern finds first, or one group of it; missing where there is none"
@@ -65,18 +63,5 @@ class Extract(Transform):
         program = compiled(use.given["pattern"], use.given["group"]).program
         steps = [int(number) for step in program.steps for number in step]
         return {"program": steps, "ranges": [bound for each in program.ranges for bound in each]}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        if cells[0] is None:
-            return [None]
-        found = _known(use.given["pattern"]).search(str(cells[0]))
-        return [found[use.given["group"]] or None if found else None]
-
-
-@cache
-def _known(pattern: str) -> re.Pattern[str]:
-    compiled_pattern: Pattern = compiled(pattern, 0)
-    return re.compile(compiled_pattern.source, re.DOTALL | re.ASCII)
-
 
 TRANSFORM = Extract()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
-from streamtrain.columns.kinds.cell import whole
-from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, Cell, Result, Transform, Use
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, Result, Transform, Use
 from streamtrain.compute.options import ColumnName
 
 HELP = "a text, or a whole number as its text, hashed into buckets of the new column's own"
@@ -29,11 +26,5 @@ class Hash(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         return {"seed": hash_seed(use.name), "bits": use.hash_bits}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        cell = cells[0]
-        text = cell if cell is None or isinstance(cell, str) else whole(cell)
-        return [None if text is None else _native.murmur3(str(text).encode(), hash_seed(use.name), use.hash_bits)]
-
 
 TRANSFORM = Hash()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Cell, Transform, Use
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Transform
 from streamtrain.compute.options import ColumnName
 
 HELP = "1 where the record gives no cell, whatever stands in for it, else 0"
@@ -19,9 +17,5 @@ EXAMPLES = [
 
 class IsMissing(Transform):
     takes = frozenset({NUMBER, TEXT, TIME, HASH})
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        return [float(not given[0])]
-
 
 TRANSFORM = IsMissing()

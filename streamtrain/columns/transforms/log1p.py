@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from streamtrain.columns.transforms.transform import Transform, Use
+from streamtrain.columns.transforms.transform import Transform
 from streamtrain.compute.options import ColumnName
 
 HELP = "log(1 + x); missing from -1 down"
@@ -15,11 +13,4 @@ EXAMPLES = [
     {"columns": {"x": {"role": "input"}}, "table": {"log1p": "x", "standardize": True, "missing": "skip"},
      "cells": [[3], [None], [7], [1e300], [12.25], [-2]]},
 ]  # fmt: skip
-
-
-class Log1p(Transform):
-    def of(self, use: Use, value: float) -> float | None:
-        return math.log1p(value) if value > -1 else None
-
-
-TRANSFORM = Log1p()
+TRANSFORM = Transform()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from streamtrain.columns.characters import capitals, small
-from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transform, Use
+from streamtrain.columns.characters import capitals
+from streamtrain.columns.transforms.transform import TEXT, Result, Transform, Use
 from streamtrain.compute.options import ColumnName
 
 HELP = "a text in small letters, letter by letter (Unicode's simple mapping)"
@@ -28,9 +27,5 @@ class Lower(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         return {"pairs": list(capitals())}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        return [None if cells[0] is None else small(str(cells[0]))]
-
 
 TRANSFORM = Lower()

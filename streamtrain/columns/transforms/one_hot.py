@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, Result, Transform, Use
+from streamtrain.columns.transforms.transform import NUMBER, TEXT, Result, Transform, Use
 from streamtrain.compute.options import ColumnName, Option, Several
 
 HELP = "a number for each value, 1 where the cell is it, else 0: columns NAME_VALUE"
@@ -54,13 +54,6 @@ class OneHot(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         return {"values": list(use.given["values"])}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        values, cell = use.given["values"], cells[0]
-        if cell is None:
-            return [None] * len(values)
-        return [float(cell == (value if isinstance(cell, str) else float(value))) for value in values]
-
 
 def _is_whole(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and text.isascii() and len(text) < 16

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from streamtrain.columns.transforms.transform import (
     HASH,
     NUMBER,
     TEXT,
     TIME,
-    Cell,
     Result,
     Transform,
     Use,
@@ -32,9 +29,5 @@ class Rename(Transform):
 
     def results(self, use: Use) -> list[Result]:
         return [Result(use.sources[0].holds, buckets=use.sources[0].buckets)]
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        return [cells[0]]
-
 
 TRANSFORM = Rename()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
-from streamtrain.columns.kinds.cell import whole
-from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, Transform, Use
+from streamtrain.columns.transforms.transform import NUMBER, TEXT, Transform, Use
 from streamtrain.compute.options import ColumnName, Number
 
 HELP = "1 for a share of the keys, by their hash and so always the same, else 0: for where, or a weight"
@@ -27,19 +24,6 @@ class Sample(Transform):
     takes = frozenset({TEXT, NUMBER})
 
     def native_options(self, use: Use) -> dict[str, Any]:
-        return {"seed": hash_seed(use.name), "below": below(use.given["share"])}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        cell = cells[0]
-        text = cell if cell is None or isinstance(cell, str) else whole(cell)
-        if text is None:
-            return [None]
-        return [float(_native.murmur3(str(text).encode(), hash_seed(use.name)) < below(use.given["share"]))]
-
-
-def below(share: float) -> int:
-    """The hashes below it, of 2^32, are the share."""
-    return round(share * 2**32)
-
+        return {"seed": hash_seed(use.name), "below": round(use.given["share"] * 2**32)}
 
 TRANSFORM = Sample()

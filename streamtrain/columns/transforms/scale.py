@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.columns.transforms.transform import Transform, Use
+from streamtrain.columns.transforms.transform import Transform
 from streamtrain.compute.options import ColumnName, Number
 
 HELP = "x * by + plus"
@@ -16,11 +16,4 @@ EXAMPLES = [
     {"columns": {"x": {"role": "input"}}, "table": {"scale": "x", "by": 1e200, "missing": 4},
      "cells": [[1e-200], [None], [1e200]]},
 ]  # fmt: skip
-
-
-class Scale(Transform):
-    def of(self, use: Use, value: float) -> float:
-        return float(value * use.given["by"] + use.given["plus"])
-
-
-TRANSFORM = Scale()
+TRANSFORM = Transform()

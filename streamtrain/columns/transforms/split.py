@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transform, Use
+from streamtrain.columns.transforms.transform import TEXT, Result, Transform, Use
 from streamtrain.compute.options import ColumnName, Option, Whole
 
 HELP = "one part of a text between separators, counted from 0, or from -1 at its end; missing where there is none"
@@ -47,12 +46,5 @@ class Split(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         return {"by": use.given["by"], "part": use.given["part"]}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        if cells[0] is None:
-            return [None]
-        parts, part = str(cells[0]).split(use.given["by"]), use.given["part"]
-        return [parts[part] or None if -len(parts) <= part < len(parts) else None]
-
 
 TRANSFORM = Split()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from streamtrain.columns.kinds.zones import instants, names, shift_s
-from streamtrain.columns.transforms.transform import NUMBER, TIME, Cell, Result, Transform, Use
+from streamtrain.columns.kinds.zones import instants, names
+from streamtrain.columns.transforms.transform import NUMBER, TIME, Result, Transform, Use
 from streamtrain.compute.options import ColumnName, Flag, Option, Several, Word
 
 HELP = "hour, weekday and other parts of a time, columns NAME_PART; cyclic: NAME_PART_sin and NAME_PART_cos"
@@ -67,9 +65,6 @@ EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {"role": "event_time"}}, "table": {"time": "x", "parts": ["second"], "missing": 7},
      "cells": [[1790000000123], [5]]},
 ]  # fmt: skip
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 class Time(Transform):
     takes = frozenset({TIME})
 
@@ -94,39 +89,5 @@ class Time(Transform):
         zone = use.given["zone"]
         options: dict[str, Any] = {"parts": list(use.given["parts"]), "cyclic": use.given["cyclic"]}
         return options if zone is None else {**options, "zone": instants(zone)}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        parts = use.given["parts"]
-        if cells[0] is None:
-            return [None] * (len(parts) * (2 if use.given["cyclic"] else 1))
-        numbers = split_time(int(cells[0]), use.given["zone"])
-        if not use.given["cyclic"]:
-            return [float(numbers[part]) for part in parts]
-        return [side for part in parts for side in turn(numbers[part] - PARTS[part].first, PARTS[part].size)]
-
-
-def split_time(ms: int, zone: str | None) -> dict[str, int]:
-    """The parts of a moment."""
-    seconds = ms // 1000
-    seconds += 0 if zone is None else shift_s(zone, seconds)
-    days, of_day = divmod(seconds, 86_400)
-    eras = (days + 719_162) // 146_097 - 4  # of 400 years, by which the calendar repeats: datetime ends at year 9999
-    there = _EPOCH + timedelta(days=days - eras * 146_097)
-    return {
-        "year": there.year + eras * 400, "month": there.month, "day": there.day, "hour": of_day // 3600,
-        "minute": of_day // 60 % 60, "second": of_day % 60, "weekday": there.weekday(),
-        "day_of_year": there.timetuple().tm_yday,
-    }  # fmt: skip
-
-
-def turn(part: int, count: int) -> tuple[float, float]:
-    """Sine and cosine of so many parts of a turn; exact where a side is 0 or 1."""
-    octant, rest = divmod(8 * (part % count), count)
-    angle = (count - rest if octant & 1 else rest) / count * (math.pi / 4)
-    sine, cosine = math.sin(angle), math.cos(angle)
-    if octant in (1, 2, 5, 6):
-        sine, cosine = cosine, sine
-    return -sine if octant >= 4 else sine, -cosine if octant in (2, 3, 4, 5) else cosine
-
 
 TRANSFORM = Time()

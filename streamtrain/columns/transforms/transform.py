@@ -1,13 +1,8 @@
-"""The base class of transforms: the columns that one reads, those that it makes, and the methods that each has.
-
-A cell is a float, a text, a time (an int: milliseconds since 1970), the hash of a value that is not text, or None if it
-is missing.
-"""
+"""The base class of transforms: the columns that one reads, those that it makes, and the methods that each has."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -15,9 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 from streamtrain.compute.options import ColumnName, Option, Several
 
 NUMBER, TEXT, TIME, HASH = "number", "text", "time", "hash"  # what a column of cells holds
-Cell = float | str | int | None
-
-
 class Source(NamedTuple):
     """A column that a transform reads."""
 
@@ -74,16 +66,3 @@ class Transform:
     def native_options(self, use: Use) -> dict[str, Any]:
         """Returns the settings that the native half gets."""
         return {name: value for name, value in use.given.items() if type(value) in (int, float, bool)}
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        """The cells it makes of one row's, slowly. `given`: whether the record gave each."""
-        return [None if cells[0] is None else finite(self.of(use, float(cells[0])))]
-
-    def of(self, use: Use, value: float) -> float | None:
-        """The same of one number that is there."""
-        raise NotImplementedError
-
-
-def finite(value: float | None) -> float | None:
-    """Returns a finite value as it is. Any other becomes None: it is missing."""
-    return value if value is not None and math.isfinite(value) else None

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.columns.formats.avro_schema import MOMENTS, canonical, rows_of
-from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Unusable
-from streamtrain.columns.kinds.cell import Moment
+from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Moment, Pairs, Unusable
 from streamtrain.columns.rejected import Unreadable
 from streamtrain.errors import UserMistake
 from streamtrain.files.avro_datum import Datum

@@ -1,4 +1,4 @@
-"""A slow reference for what a picture means: it walks the markers a second time and averages points with NumPy."""
+"""A picture: its markers are walked a second time, its points averaged with NumPy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain.columns import pictures
+from streamtrain.columns.column import Column
+from tests.oracles.kinds._media import MediaOracle
 
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _POINT_BYTES, _MOST_SCANS = 3, 64
@@ -16,25 +18,37 @@ _SCAN, _END = 0xDA, 0xD9
 _HEADS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
-def points(encoded: bytes, form: tuple[int, int, int], most_bytes: int) -> NDArray[np.uint8] | None:
-    """The points of a picture brought to (height, width, channels); None of what is no whole one, or a larger one."""
-    if not _is_whole(encoded, most_bytes):
-        return None
-    found = pictures.opened(encoded, form[2])
-    return None if found is None else averaged(found, form[0], form[1])
+class Image(MediaOracle):
+    def opened(self, column: Column, encoded: bytes) -> NDArray[np.uint8] | None:
+        height, width, channels = column.shape
+        if not _is_whole(encoded, column.max_decoded_bytes):
+            return None
+        found = pictures.opened(encoded, channels)
+        return None if found is None else averaged(found, height, width)
 
 
 def size_of(encoded: bytes) -> tuple[int, int] | None:
-    """Height and width that a picture's head tells; None of what is none."""
+    """Returns height and width in a picture's head, which may be cut short behind it; None if it has none."""
     try:
-        if encoded.startswith(_PNG):
-            width, height = struct.unpack_from(">II", encoded, len(_PNG) + 8)
-            return int(height), int(width)
-        found = (at for marker, at in _markers(encoded) if marker in _HEADS) if encoded.startswith(_JPEG) else iter(())
-        at = next(found, None)
-        return None if at is None else struct.unpack_from(">HH", encoded, at + 3)
+        found = _png_size(encoded) if encoded.startswith(_PNG) else _jpeg_size(encoded)
     except struct.error:
         return None
+    return found if found is not None and all(found) else None
+
+
+def _png_size(encoded: bytes) -> tuple[int, int] | None:
+    size, name, width, height, _, _ = struct.unpack_from(">I4sII5sI", encoded, len(_PNG))
+    return (height, width) if name == b"IHDR" and size == 13 else None
+
+
+def _jpeg_size(encoded: bytes) -> tuple[int, int] | None:
+    for marker, at in _markers(encoded) if encoded.startswith(_JPEG) else ():
+        if marker in (_SCAN, _END):
+            break
+        if marker in _HEADS:
+            size, _, height, width = struct.unpack_from(">HBHH", encoded, at)
+            return (height, width) if 8 <= size <= len(encoded) - at else None
+    return None
 
 
 def averaged(found: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
@@ -121,3 +135,6 @@ def _markers(encoded: bytes) -> Iterator[tuple[int, int]]:
             if encoded[at + 1] not in (0, 0xFF, *range(0xD0, 0xD8)):
                 break
             at += 1 if encoded[at + 1] == 0xFF else 2
+
+
+ORACLE = Image()

@@ -1,4 +1,4 @@
-"""A slow reference for what a sound clip means: it walks the clip's header and blocks a second time."""
+"""A sound clip: its header and blocks are walked a second time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain.columns import sounds
-from streamtrain.columns.sounds import SoundForm
+from streamtrain.columns.column import Column
+from tests.oracles.kinds._media import MediaOracle
 
 _SAMPLE_BYTES = 4
 _BITS = {1: (8, 16, 24, 32), 3: (32, 64), 6: (8,), 7: (8,)}  # by format: PCM, float, A-law, mu-law
@@ -18,15 +19,16 @@ _EXTENSIBLE, _UNTOLD = 0xFFFE, 0xFFFFFFFF
 Head = tuple[int, int, int]  # samples a second, channels, samples of each
 
 
-def numbers(encoded: bytes, form: SoundForm, most_bytes: int) -> NDArray[np.float32] | None:
-    """Returns the numbers that a clip becomes; None if it is not a clip, has another rate, or is too large."""
-    head = head_of(encoded)
-    if head is None:
-        return None
-    rate, channels, count = head
-    fits = 1 <= channels <= sounds.MOST_CHANNELS and 1 <= count <= most_bytes // _SAMPLE_BYTES // max(channels, 1)
-    wave = sounds.opened(encoded, form) if fits and rate == form.rate else None
-    return sounds.features(wave, form) if wave is not None and form.mel else wave
+class Audio(MediaOracle):
+    def opened(self, column: Column, encoded: bytes) -> NDArray[np.float32] | None:
+        form, head = column.sound, head_of(encoded)
+        if head is None:
+            return None
+        rate, channels, count = head
+        most = column.max_decoded_bytes // _SAMPLE_BYTES // max(channels, 1)
+        fits = 1 <= channels <= sounds.MOST_CHANNELS and 1 <= count <= most
+        wave = sounds.opened(encoded, form) if fits and rate == form.rate else None
+        return sounds.features(wave, form) if wave is not None and form.mel else wave
 
 
 def head_of(encoded: bytes) -> Head | None:
@@ -130,3 +132,6 @@ def _flac_frame(body: bytes, block: int) -> int | None:
     usual = {1: 192, 2: 576, 3: 1152, 4: 2304, 5: 4608}.get(length, 256 << max(length - 8, 0))
     samples = int.from_bytes(body[at : at + length - 5], "big") + 1 if length in (6, 7) else usual
     return (number if body[1] & 1 else number * block) + samples
+
+
+ORACLE = Audio()

@@ -1,14 +1,22 @@
-"""Times written as text, slowly: what native/decode/time_text.h is tested against."""
+"""A time, in milliseconds since 1970: a number in a unit, or a text."""
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from streamtrain.columns.kinds.kind import Wrong
+from streamtrain.columns.column import Column
+from streamtrain.columns.formats.parsed import Moment
+from streamtrain.columns.kinds.time import ISO_8601
+from tests.oracles.kinds import Cell, Oracle, Wrong
+from tests.oracles.kinds._numbers import decimal
 
-ISO_8601 = "iso8601"
+_UNITS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # to ms
+_WHOLE = re.compile(r" *[+-]?[0-9]{1,19} *")  # exact; a longer one is no time
 _MONTHS = [date(2000, month, 1).strftime("%B").lower() for month in range(1, 13)]
 _READ = {  # strptime's directives, each with the field it tells
     "Y": r"(?P<year>\d{4})", "y": r"(?P<short_year>\d{2})", "m": r"(?P<month>\d{1,2})", "d": r"(?P<day>\d{1,2})",
@@ -26,22 +34,38 @@ _ISO = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def format_problem(format: str) -> str | None:
-    """Returns what is wrong with a time format, or None."""
-    if format == ISO_8601:
-        return None
-    directives = [each for each in re.findall("%(.?)", format) if each != "%"]
-    for each in directives:
-        if each not in _READ:
-            return f"expected directives among {' '.join(f'%{known}' for known in _READ)}, got %{each}"
-    fields = re.findall(r"\?P<(\w+)>", "".join(_READ[each] for each in directives))
-    if len(set(fields)) < len(fields):
-        return f'expected each part of a time once, got "{format}"'
-    return None if directives else f'expected "{ISO_8601}" or a format such as "%Y-%m-%d %H:%M", got "{format}"'
+class Time(Oracle):
+    def meaning(self, name: str, column: Column, loss: str, cell: Cell) -> Any:
+        if isinstance(cell, Moment):
+            scaled_ms = int(cell) * cell.unit[0] // cell.unit[1]
+            if abs(scaled_ms) >= 2**62:
+                raise Wrong
+            return scaled_ms
+        numerator, divisor = _UNITS[column.counts]
+        if isinstance(cell, str) and column.parse is not None:
+            return moment(column.parse, column.zone, cell)
+        if isinstance(cell, bool | str):
+            raise Wrong
+        if isinstance(cell, int) and abs(cell) < 2**62 and numerator == 1:
+            return cell // divisor
+        ms = math.floor(float(cell) * numerator / divisor) if math.isfinite(cell) else math.inf
+        if not abs(ms) < 4e18:
+            raise Wrong
+        return int(ms)
+
+    def meaning_of_missing(self, name: str, column: Column, loss: str) -> Any:
+        return int(column.entry.stand_in(column, loss))
+
+    def written(self, column: Column, loss: str, text: str) -> Cell:
+        if column.parse is not None:
+            with suppress(Wrong):
+                moment(column.parse, column.zone, text)
+                return text
+        return int(text) if _WHOLE.fullmatch(text) else decimal(text)
 
 
 def moment(format: str, zone_name: str | None, text: str) -> int:
-    """Milliseconds since 1970 of a time written as text, slowly. Wrong for what is none."""
+    """Returns milliseconds since 1970 of a time written as text. Wrong if it is none."""
     pattern = _ISO if format == ISO_8601 else _pattern(format)
     found = pattern.fullmatch(text)
     if found is None:
@@ -93,3 +117,6 @@ def _offset(text: str) -> timezone:
     if int(digits[:2]) > 23 or int(digits[2:]) > 59:
         raise Wrong
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
+
+
+ORACLE = Time()

@@ -1,0 +1,12 @@
+"""1 if the record gives no cell, otherwise 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamtrain.columns.transforms.transform import Use
+from tests.oracles.transforms import Cell
+
+
+def meaning(use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
+    return [float(not given[0])]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from streamtrain import _native
 from streamtrain.columns.formats import Format, is_lines, options
 from streamtrain.columns.kinds.kind import Block
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records, RowRecords
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.columns.schema import Schema
@@ -129,7 +128,7 @@ class RowPlan:
     ) -> Iterator[Rows]:
         """A batch at a time, each as soon as it is full; what is left out is told with the batch it is found at.
         Without `copy` a batch's arrays hold until the next one."""
-        filler = _native.BatchFiller(self._formats[bare], native_plan(self._schemas[bare], self.layout))
+        filler = _native.BatchFiller(self._formats[bare], self._schemas[bare].native_plan(self.layout))
         filler.open(self.slot)
         left_out: list[LeftOut] = []
         filtered = 0

@@ -17,7 +17,6 @@ from streamtrain.columns.formats import Format
 from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.paths import nested, place
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 
@@ -44,7 +43,7 @@ class Fates:
 def row_counter(schema: Schema, format_name: Format) -> _native.BatchFiller:
     """The decoder, for its count()."""
     layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
-    return _native.BatchFiller(format_name, native_plan(schema, layout))
+    return _native.BatchFiller(format_name, schema.native_plan(layout))
 
 
 def row_fates(schema: Schema, format_name: Format, record: bytes, around: _native.RecordAround) -> Fates:

@@ -292,10 +292,14 @@ class Schema:
         """The columns that records give as _native.RecordEncoder takes them."""
         return [self._native_column(name, column) for name, column in self.columns]
 
-    def native_plan(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-        """All columns, and the transforms, as _native.DecodePlan takes them."""
-        outputs = [self._native_output(each) for each in self._pipeline.outputs]
-        return [*self.native_columns(), *outputs], self._pipeline.native(len(self.columns))
+    def native_plan(self, layout: _native.SlotLayout, refuses_empty: bool = False) -> _native.DecodePlan:
+        """Returns the columns compiled for slots of `layout`, whose blocks must be block_specs(). `refuses_empty`: a
+        row that names none of the columns is dead. UserMistake if a package that decodes cells is not installed."""
+        for _, column in self.every:
+            column.entry.require()
+        columns = [*self.native_columns(), *(self._native_output(each) for each in self._pipeline.outputs)]
+        transforms = self._pipeline.native(len(self.columns))
+        return _native.DecodePlan(columns, self.short_columns(), layout, self.constants(), transforms, refuses_empty)
 
     def short_columns(self) -> list[int]:
         """For requests: which columns an array row without label and weight holds; empty where that changes nothing."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.columns.formats import Format
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
 from streamtrain.compute.builder import PREDICTING
@@ -94,7 +93,7 @@ class Shape:
 
     def _plan_of(self, schema: Schema, rows: int) -> _native.DecodePlan:
         layout = _native.SlotLayout.make(rows, 1, schema.block_specs())
-        return native_plan(schema, layout, bool(schema.record_names) and not self._accepts_empty)
+        return schema.native_plan(layout, bool(schema.record_names) and not self._accepts_empty)
 
 
 def _accepts_empty(manifest: Manifest) -> bool:

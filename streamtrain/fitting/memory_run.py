@@ -15,7 +15,6 @@ from typing import Any
 from streamtrain import _native, exits
 from streamtrain.background import in_background
 from streamtrain.build import build_digest
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.rejected import RejectedRows, Rejecting
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
@@ -177,7 +176,7 @@ class MemoryRun:
 
     def _ingest(self, arena: _native.Arena) -> None:
         job = self._job
-        plan = native_plan(job.schema.without_message(), arena.slot_layout)
+        plan = job.schema.without_message().native_plan(arena.slot_layout)
         cutter = round_cutter(arena, None, job.train.batch_growth, job.rounds.min_batch_rows)
         ingest = _native.Ingest(cutter, self._feed.source, bare_format(job), plan)
         ingest.start()

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from streamtrain import _native
 from streamtrain.columns.formats import lacks_schema
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
@@ -116,7 +115,7 @@ def _newest_schema(job: Job, registry: SchemaRegistry, newest: int | None) -> Fi
     if newest is None or not is_framed(job.records.named):
         return Finding("registry", "ok", f"{where} answers, {registry.subject} has no schema that records name")
     layout = _native.SlotLayout.make(1, RANGE_CAPACITY, job.schema.block_specs())
-    filler = _native.BatchFiller(decoded_by(job.records.named, registry.ask), native_plan(job.schema, layout))
+    filler = _native.BatchFiller(decoded_by(job.records.named, registry.ask), job.schema.native_plan(layout))
     frame = b"\0" + newest.to_bytes(4, "big")
     ((_, _, path, reason, _),) = filler.count([frame]).dead_rows
     refused = reason.startswith(f"schema {newest}: ")
@@ -268,7 +267,7 @@ def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
     layout = _native.SlotLayout.make(job.train.update_rows, RANGE_CAPACITY, job.schema.block_specs())
     registry = registry_of(job)
     format = decoded_by(job.records.named, registry.ask if registry is not None else None)
-    filler = _native.BatchFiller(format, native_plan(job.schema, layout))
+    filler = _native.BatchFiller(format, job.schema.native_plan(layout))
     rows: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     records = 0

@@ -22,7 +22,6 @@ import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streamtrain import _native
-from streamtrain.columns.plan import native_plan
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view, views
@@ -231,7 +230,7 @@ def trained(job: Job, records: Sequence[bytes]) -> dict[str, float]:
     log.start()
     ring.start()
     source, cutter = _native.MemorySource(), round_cutter(arena, None, train.batch_growth, job.rounds.min_batch_rows)
-    ingest = _native.Ingest(cutter, source, job.records.format, native_plan(job.schema, arena.slot_layout))
+    ingest = _native.Ingest(cutter, source, job.records.format, job.schema.native_plan(arena.slot_layout))
 
     def take() -> None:
         ingest.start()

@@ -20,7 +20,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streamtrain import Job, _native
 from streamtrain.clients.snapshots import follow_snapshots
-from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.kafka import library
 from streamtrain.kafka.clients import KafkaConsumer
@@ -83,7 +82,7 @@ def ingest_rate(bed: Bed) -> float:
     ends = list(enumerate(bed.admin.last_stable(bed.records, bed.partitions)))
     with KafkaConsumer.open(Purpose.INGEST, job.kafka_consumer()) as consumer:
         source = _native.KafkaSource(consumer.native, bed.records, end_offsets=ends, bounded=True)
-        ingest = _native.Ingest(_native.RoundCutter(arena), source, job.records.format, native_plan(job.schema, slots))
+        ingest = _native.Ingest(_native.RoundCutter(arena), source, job.records.format, job.schema.native_plan(slots))
         ingest.start()
         while not (first := arena.progress()["rows"]):
             ingest.run(0.001)

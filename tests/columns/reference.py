@@ -109,7 +109,7 @@ class _Facts:
         self.read = {name for one in schema.compiled_transforms for name in one.reads}
         self.outputs = {output.name: output for one in schema.compiled_transforms for output in one.columns}
         filters = schema.where is not None and not schema.requests
-        self.where_columns = schema.native_plan()[1]["where_columns"] if filters else []
+        self.where_columns = schema._pipeline.native(len(schema.columns))["where_columns"] if filters else []
         self.stands_in = {
             name: column.entry.read_stand_in(column, schema.loss)
             for name, column in schema.columns

@@ -24,7 +24,6 @@ from streamtrain.columns.kinds import FEATURE, REGISTRY, features, kinds, roles
 from streamtrain.columns.kinds.kind import Block, Settings
 from streamtrain.columns.kinds.time import time
 from streamtrain.columns.names import expand
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import every_schema
@@ -243,7 +242,7 @@ def test_a_layout_without_room_for_a_column_is_refused() -> None:
     schema = Schema.from_columns({"x1": {}, "x2": {}, "y": {"role": "label"}}, "binary_cross_entropy")
     narrow = [block._replace(width=1) for block in schema.block_specs()]
     with pytest.raises(ValueError, match="x2: the slot layout has no place"):
-        native_plan(schema, _native.SlotLayout.make(4, 1, narrow))
+        schema.native_plan(_native.SlotLayout.make(4, 1, narrow))
 
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 250_000)

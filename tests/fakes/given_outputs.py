@@ -8,7 +8,6 @@ import numpy as np
 from slots import slot_views
 
 from streamtrain import _native
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import view
 
@@ -46,4 +45,4 @@ def echo_scorer(
         schema = schema.for_requests()
     plan, layout = echo_plan(schema, overflow)
     outputs = [(name, width, names, not names) for name, width, names in heads or [("", plan.width, classes)]]
-    return _native.RequestScorer(plan, native_plan(schema, layout), format_name, outputs, 12, "ab" * 32)
+    return _native.RequestScorer(plan, schema.native_plan(layout), format_name, outputs, 12, "ab" * 32)

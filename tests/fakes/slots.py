@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from streamtrain import _native
 from streamtrain.columns.formats import Format
 from streamtrain.columns.forms import Names, is_columns
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import aligned
@@ -115,7 +114,7 @@ class RowSlot:
     def __init__(self, schema: Schema, row_capacity: int, format_name: Format = "packed") -> None:
         self.schema = schema
         self.layout = _native.SlotLayout.make(row_capacity, 1, schema.block_specs())
-        self.plan = native_plan(schema, self.layout)
+        self.plan = schema.native_plan(self.layout)
         self.slot = aligned(self.layout.slot_bytes)
         self.views = slot_views(self.layout, self.slot)
         self.filler = _native.BatchFiller(example_format(format_name), self.plan)

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from slots import decode_rows
 
 from streamtrain import Job, _native
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
@@ -37,7 +36,7 @@ SKIPPED_ROWS[8] = {"b": 8}
 def test_a_scorer_answers_each_row_in_its_place_though_others_are_left_out(as_columns: bool) -> None:
     schema = Schema.from_columns(SKIPPING, "mean_squared_error")
     plan, layout = echo_plan(schema)
-    scorer = _native.RowScorer(plan, native_plan(schema, layout), [("", plan.width, [], True)], 1 << 30)
+    scorer = _native.RowScorer(plan, schema.native_plan(layout), [("", plan.width, [], True)], 1 << 30)
     if as_columns:
         answers, failed = scorer.score_columns({name: [row.get(name) for row in SKIPPED_ROWS] for name in ("a", "b")})
     else:
@@ -57,7 +56,7 @@ ROW = {"a": 1, "y": 0}
 
 def counter(rows: int) -> _native.BatchFiller:
     layout = _native.SlotLayout.make(rows, 1, COUNTED_SCHEMA.block_specs())
-    return _native.BatchFiller("json", native_plan(COUNTED_SCHEMA, layout))
+    return _native.BatchFiller("json", COUNTED_SCHEMA.native_plan(layout))
 
 
 def record(*times: int | None) -> bytes:

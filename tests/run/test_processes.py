@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 from streamtrain import _native
 from streamtrain.cli.commands import train
 from streamtrain.cli.session import Session
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
@@ -105,7 +104,7 @@ class Bed:
         self.plan = self.model.compile("cpu", self.arena.slot_layout, *addresses)
         self.events: list[str] = []
         source = _native.MemorySource()
-        plan = native_plan(self.job.schema, self.arena.slot_layout)
+        plan = self.job.schema.native_plan(self.arena.slot_layout)
         ingest = _native.Ingest(_native.RoundCutter(self.arena), source, "json", plan)
         ingest.start()
         for record in records:

@@ -19,7 +19,6 @@ from streamtrain import _native
 from streamtrain._native import BodyForm
 from streamtrain.clients.scorer import BATCH_ROWS
 from streamtrain.columns.formats import format_names
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import RecordError
 from streamtrain.serving.inferring import HEAD_LENGTH, inferred, inputs_of, outputs_of
@@ -191,7 +190,7 @@ def test_an_answer_that_is_too_large_is_refused() -> None:
 def test_predictions_that_are_not_finite_are_errors() -> None:
     schema = Schema.from_columns({"a": {}, "y": {"role": "label"}}, "mean_squared_error").for_requests()
     plan, layout = echo_plan(schema, overflow=100)
-    scorer = _native.BodyScorer(plan, native_plan(schema, layout), [("", plan.width, [], True)], 1 << 20)
+    scorer = _native.BodyScorer(plan, schema.native_plan(layout), [("", plan.width, [], True)], 1 << 20)
     text, form, rows, errors = scorer.score(b"[[1],[1000],[2],[3],[1000],[4]]", False)
     assert (form, rows, errors) == (BodyForm.ROWS, 4, 2)
     document = json.loads(text)

@@ -18,7 +18,6 @@ from slots import HEADER, RowSlot, Tally, slot_views
 from waiting import wait_for
 
 from streamtrain import _native
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
@@ -43,7 +42,7 @@ class Stream(ArenaRun):
         super().__init__(workers=1, frequency=FREQUENCY, more_slots=threads - 1)
         positions = [(at, 0, 0) for at in range(threads)]
         self.ring.begin(round=-1, learning_rate=0.01, rows_seen=rows_seen, positions=positions)
-        plan = native_plan(Schema.from_columns(COLUMNS, "binary_cross_entropy"), self.slots)
+        plan = Schema.from_columns(COLUMNS, "binary_cross_entropy").native_plan(self.slots)
         self.cutter = _native.RoundCutter(self.arena, batch_growth=batch_growth, min_batch_rows=min_rows)
         self.sources = [_native.MemorySource() for _ in range(threads)]
         self.threads = [_native.Ingest(self.cutter, source, "json", plan) for source in self.sources]
@@ -150,7 +149,7 @@ class Waiting:
         )  # fmt: skip
         self.ring = _native.CoordinatorEnd(self.arena)
         self.ring.begin(round=-1, learning_rate=0.01, positions=[(0, 0, 0)])
-        plan = native_plan(schema, self.layout)
+        plan = schema.native_plan(self.layout)
         source = _native.MemorySource()
         ingest = _native.Ingest(_native.RoundCutter(self.arena), source, example_format(format_name), plan)
         ingest.start()
@@ -313,7 +312,7 @@ def records(partition: int) -> list[bytes | None]:
 
 
 def plan_of(run: ArenaRun) -> _native.DecodePlan:
-    return native_plan(Schema.from_columns(LOGGED, "binary_cross_entropy"), run.slots)
+    return Schema.from_columns(LOGGED, "binary_cross_entropy").native_plan(run.slots)
 
 
 def trained() -> tuple[ArenaRun, Log]:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from streamtrain import _native
 from streamtrain.columns import formats
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import schedules
 from streamtrain.compute.model import Model
@@ -77,7 +76,7 @@ class Engine:
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
         decoded, self._format = _decoded_as(terms, schema)
-        self._plan = native_plan(decoded, slot_layout)
+        self._plan = decoded.native_plan(slot_layout)
         self._schemas: bytes | None = None  # of the log at hand
         self._supervisor = _native.SupervisorEnd(self._arena)
         self._coordinator = _native.CoordinatorEnd(self._arena)

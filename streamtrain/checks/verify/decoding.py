@@ -9,7 +9,6 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.columns import formats
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
@@ -49,7 +48,7 @@ class RecordDecoder:
     def __init__(self, format: Mapping[str, Any], schema: Schema, schemas: Mapping[str, Answer]) -> None:
         known = decoded_by(formats.checked(format), lookup_in(schemas))  # UserMistake for one this build does not have
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
-        self._filler = _native.BatchFiller(known, native_plan(schema, layout))
+        self._filler = _native.BatchFiller(known, schema.native_plan(layout))
         self.reads_around = schema.reads_around
         self._is_framed = is_framed(format)
 

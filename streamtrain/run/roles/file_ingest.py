@@ -12,7 +12,6 @@ from typing import Any
 
 from streamtrain import _native, exits
 from streamtrain.background import in_background
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.rejected import Rejected
 from streamtrain.compute.state import attach
 from streamtrain.errors import UserMistake
@@ -46,7 +45,7 @@ class Config:
 def run(config: Config) -> int:
     arena = attach(config.arena)
     job = Job.from_effective(config.job)
-    plan = native_plan(job.schema.without_message(), arena.slot_layout)
+    plan = job.schema.without_message().native_plan(arena.slot_layout)
     if not wait_ready(arena):
         return exits.RUN_OVER
     cutter = round_cutter(arena, config.round_interval_s, config.batch_growth, config.min_batch_rows)

@@ -14,7 +14,6 @@ from typing import Any
 
 from streamtrain import _native, exits
 from streamtrain._native import KafkaResponse
-from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import attach
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, TooManyOpenFiles
@@ -53,7 +52,7 @@ class Config:
 
 def run(config: Config) -> int:
     arena = attach(config.arena)
-    plan = native_plan(Schema.from_dict(config.schema), arena.slot_layout)
+    plan = Schema.from_dict(config.schema).native_plan(arena.slot_layout)
     with ExitStack() as clients:
         readers = [clients.enter_context(closing(_clients(config))) for _ in range(config.threads)]
         if not wait_ready(arena):

@@ -23,7 +23,6 @@ from streamtrain._native import CloseReason
 from streamtrain.build import build_digest
 from streamtrain.checks.verify import windows as checked_windows
 from streamtrain.checks.verify.topics import ReadTopics
-from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.job.early_stop import EarlyStop
@@ -179,7 +178,7 @@ class Ingest:
         self._workers = job.train.workers
         layout = _native.SlotLayout.make(self._batch_rows, 64, job.schema.block_specs())
         self._buffer = np.zeros(layout.slot_bytes, np.uint8)
-        self._filler = _native.BatchFiller(job.records.format, native_plan(job.schema, layout))
+        self._filler = _native.BatchFiller(job.records.format, job.schema.native_plan(layout))
         self._positions = positions
         self._round, self._next_slot = first_round, 0
         self._slot: _Slot | None = None

@@ -22,7 +22,7 @@ from confluent_kafka import KafkaException
 from streamtrain.clients.arguments import job_of
 from streamtrain.clients.forks import after_fork
 from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
-from streamtrain.columns.keys import key_bytes
+from streamtrain.columns.kinds.key import key_bytes
 from streamtrain.columns.records import Record, Records, header_bytes
 from streamtrain.columns.rejected import Rejected
 from streamtrain.errors import StreamtrainError, UserMistake

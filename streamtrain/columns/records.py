@@ -25,7 +25,7 @@ from streamtrain.columns.forms import (
     part_of,
     read,
 )
-from streamtrain.columns.keys import key_bytes
+from streamtrain.columns.kinds.key import key_bytes
 from streamtrain.columns.paths import cell_at, place
 from streamtrain.columns.rejected import Rejected, Rejecting, Unreadable
 from streamtrain.columns.schema import Schema

@@ -23,7 +23,6 @@ from streamtrain.columns.kinds import FEATURE, kinds, roles
 from streamtrain.columns.kinds.kind import KEEP, SKIP, SKIP_HEAD, Block
 from streamtrain.columns.kinds.number import exact_numbers
 from streamtrain.columns.labels import Labels
-from streamtrain.columns.missing_words import native_words
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
 from streamtrain.columns.pipeline import Pipeline
@@ -373,12 +372,18 @@ class Schema:
             return {"name": name, "kind": None, **where}
         kind, missing = column.entry, self.missing(column)
         loss = self.labelled.loss_of(name)
-        options = kind.native_options(column, loss) | native_words(column, self.missing_words)
+        options = self._kind_options(column, loss)
         if missing in ("value", SKIP_HEAD):
             options["missing_value"] = kind.stand_in(column, loss)
         options |= ({"exact": True} if name in self.exact else {}) | self._pipeline.cell(name)
         blocks = self.labelled.places(name, column)
         return {"name": name, "kind": _stem(kind), "missing": missing, "blocks": blocks, "options": options, **where}
+
+    def _kind_options(self, column: Column, loss: str) -> dict[str, Any]:
+        """Returns the options of the native half of a column's kind, with the job's own words for a missing cell."""
+        takes_words = self.missing_words and column.entry.has_missing_words(column)
+        words = {"missing_words": list(self.missing_words)} if takes_words else {}
+        return column.entry.native_options(column, loss) | words
 
     def _places(self, output: TransformColumn) -> list[str]:
         """The blocks of a made column."""
@@ -392,7 +397,7 @@ class Schema:
             return {"name": name, "kind": None, "is_made": True}
         kind, missing = column.entry, self.missing(column)
         loss = self.labelled.loss_of(name)
-        options = kind.native_options(column, loss) | native_words(column, self.missing_words)
+        options = self._kind_options(column, loss)
         options |= ({"is_bucket": True} if output.is_bucket else {}) | ({} if output.feeds is None else {"apart": True})
         if missing in ("value", SKIP_HEAD):
             options["missing_value"] = column.missing if output.is_bucket else kind.stand_in(column, loss)

@@ -17,7 +17,7 @@ from streamtrain.columns.compiled_transforms import WHERE
 from streamtrain.columns.formats import Format, is_lines
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, Pairs, TextHash, Unusable, contains_unusable
 from streamtrain.columns.forms import Names, shows_columns
-from streamtrain.columns.missing_words import is_missing
+from streamtrain.columns.kinds.parsed import is_missing
 from streamtrain.columns.paths import Path, place
 from streamtrain.columns.pipeline import stand_in
 from streamtrain.columns.schema import Schema

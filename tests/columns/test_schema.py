@@ -19,8 +19,8 @@ from pydantic.fields import FieldInfo
 from streamtrain import _native
 from streamtrain.columns.around import FROM
 from streamtrain.columns.column import Column
-from streamtrain.columns.keys import key_bytes
 from streamtrain.columns.kinds import FEATURE, REGISTRY, features, kinds, roles
+from streamtrain.columns.kinds.key import key_bytes
 from streamtrain.columns.kinds.kind import Block, Settings
 from streamtrain.columns.kinds.time import time
 from streamtrain.columns.names import expand

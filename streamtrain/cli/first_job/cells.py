@@ -19,8 +19,7 @@ from streamtrain.cli.first_job.connect import ConnectDecimal
 from streamtrain.cli.first_job.texts import Written, written_as
 from streamtrain.columns.formats.parsed import Moment
 from streamtrain.columns.kinds.kind import seconds
-from streamtrain.columns.kinds.parsed import CONNECT_DECIMAL, DECIMAL_COMMA
-from streamtrain.columns.missing_words import is_missing
+from streamtrain.columns.kinds.parsed import CONNECT_DECIMAL, DECIMAL_COMMA, is_missing
 from streamtrain.columns.paths import MOST_STEPS, Path, place
 from streamtrain.columns.rejected import MAX_REJECTED
 from streamtrain.files.column_selection import iso_ms

@@ -14,7 +14,7 @@ from streamtrain.columns import pictures
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.kind import Named
 from streamtrain.columns.kinds.media import Media, MediaKind, Row
-from streamtrain.columns.kinds.sized import Sized
+from streamtrain.columns.kinds.vector import Sized
 from streamtrain.columns.media import DecodePart
 
 HELP = "a JPEG or a PNG, as bytes or in base64: each byte of its points a number from -0.5 to 0.5"

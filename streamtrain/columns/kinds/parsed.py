@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
 from pydantic import Field
 
+from streamtrain import _native
 from streamtrain.columns.kinds.amounts import plain
 from streamtrain.columns.kinds.kind import Kind, Settings
 
@@ -20,6 +21,7 @@ ONE_TEXT = (BOOL, NUMBER)  # of categories and classes, so that a value has one 
 CONNECT_DECIMAL = "connect_decimal"
 _CONNECT = re.compile(rf"{CONNECT_DECIMAL}:-?[0-9]{{1,3}}")
 _MOST_DECIMAL_BYTES = 32  # 76 digits
+_MISSING_WORDS = frozenset(_native.MISSING_WORDS)  # in texts of numbers and times: native/decode/missing_words.h
 _BOOLEANS = ("true", "t", "yes", "y", "on", "false", "f", "no", "n", "off")
 
 
@@ -98,6 +100,14 @@ def connect_decimal(text: str, scale: int) -> Decimal | None:
     if not 0 < len(raw) <= _MOST_DECIMAL_BYTES:
         return None
     return Decimal(f"{int.from_bytes(raw, 'big', signed=True)}e{-scale}")
+
+
+def is_missing(cell: Any, more: Sequence[str] = ()) -> bool:
+    """Returns whether a cell is a word for a missing value, with or without spaces around it, or nothing but spaces."""
+    if not isinstance(cell, str):
+        return False
+    word = cell.strip(" ")
+    return not word or word in _MISSING_WORDS or word in more
 
 
 def is_value(text: str) -> bool:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import Field
+
 from streamtrain import _native
-from streamtrain.columns.kinds.kind import Block, CellForm, Named
-from streamtrain.columns.kinds.sized import Sized
+from streamtrain.columns.kinds.kind import Block, CellForm, Named, Settings
 from streamtrain.columns.kinds.standardize import Standardized, StandardizedKind
 
 HELP = "a list of so many numbers, standardised where asked for"
+
+
+class Sized(Settings):
+    """The settings of columns with a size: vectors and images."""
+
+    size: int | list[int] | None = Field(
+        None, description="vector: how many numbers it has; image: its height and width, one number where they are one",
+        json_schema_extra={"misplaced": "only a feature of kind vector or image has one"},
+    )  # fmt: skip
 
 
 class Options(Standardized, Sized):

@@ -20,7 +20,7 @@ from streamtrain import _native
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.model import aligned
 from tests.bench.harness import Call, Line, Run, Sides, bench, compiled, isa, least_times, once
-from tests.oracles.ops import chain_sum
+from tests.oracles.ops import batch_sums
 
 Array = npt.NDArray[np.float32]
 FLAGS = {"v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"], "v3": ["-march=x86-64-v3"]}
@@ -93,7 +93,7 @@ def products(rows: int, inputs: int, outputs: int) -> dict[str, list[Call]]:
         ours["grad_input"].append(kernel("dense_grad_input", *shape, dy[mine], w, mask[mine], dx[mine]))
         ours["grad_weight"].append(kernel("dense_grad_weight", *shape, x[mine], dy[mine], part_w, part_b, None))
         turn = turn_of(first, rows)
-        for part, total, whole in ((part_w, total_w, dw), (part_b, total_b, db)) if turn != chain_sum.ONLY else ():
+        for part, total, whole in ((part_w, total_w, dw), (part_b, total_b, db)) if turn != batch_sums.ONLY else ():
             ours["grad_weight"].append(kernel("chain_sum", part.size, turn, part, total, whole))
     matrices = {"forward": (x, w, y), "grad_input": (dy, w.T, dx), "grad_weight": (x.T, dy, dw)}
     return {name: [in_order(ours[name]), *rivals_of(*matrices[name])] for name in PRODUCTS}
@@ -115,10 +115,10 @@ def in_order(calls: list[Call]) -> Call:
 def turn_of(first: int, rows: int) -> int:
     """Returns the turn that a plan gives to the tile that begins there."""
     if rows <= TILE_ROWS:
-        return chain_sum.ONLY
+        return batch_sums.ONLY
     if first == 0:
-        return chain_sum.FIRST
-    return chain_sum.LAST if first + TILE_ROWS >= rows else chain_sum.NEXT
+        return batch_sums.FIRST
+    return batch_sums.LAST if first + TILE_ROWS >= rows else batch_sums.NEXT
 
 
 def thread_times(calls: Sequence[Call], seconds: float, repeat: int = 1) -> list[float]:

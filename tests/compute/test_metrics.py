@@ -22,7 +22,7 @@ from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import block_view
 from tests.compute import shapes
 from tests.oracles.ops import tally
-from tests.oracles.ops.score_binary import place
+from tests.oracles.ops.scores import place
 
 
 @pytest.fixture(scope="module", autouse=True)

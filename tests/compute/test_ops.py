@@ -17,7 +17,7 @@ from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Arg, Array, Op
 from streamtrain.errors import StreamtrainError
 from tests.oracles import ops as oracles
 from tests.oracles.ops._touched import example_touched
-from tests.oracles.ops.uniform import philox
+from tests.oracles.ops.draws import philox
 
 SIZES = (0, 1, 2, 31, 32, 33, 256, 1000)
 CASES = [(op, types, n) for op in ops.load().values() for types in op.types for n in SIZES]

@@ -30,7 +30,7 @@ from streamtrain.errors import UserMistake
 from tests.compute.conftest import spec_of
 from tests.compute.shapes import GELU, HIDDEN, RESIDUAL, each_shape
 from tests.compute.test_ops import arguments
-from tests.oracles.ops.chain_sum import FIRST, LAST, NEXT
+from tests.oracles.ops.batch_sums import FIRST, LAST, NEXT
 
 TILED = [(op, types) for op in ops.load().values() if op.tiles for types in op.types]
 

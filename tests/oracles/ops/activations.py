@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
+from tests.oracles.ops import Oracle, enter
 
 
-def activation(
-    name: str, forward: Callable[[Array], Array], slope: Callable[[Array, Array], Array]
-) -> dict[str, Oracle]:
+def activation(forward: Callable[[Array], Array], slope: Callable[[Array, Array], Array]) -> None:
     def reference(n: int, y: Array, x: Array) -> None:
         y[:] = forward(x.astype(np.float64))
 
@@ -24,7 +22,8 @@ def activation(
         x = rng.normal(0, 4, n)
         return {"n": n, "x": x, "y": forward(x), "dy": rng.normal(size=n)}
 
-    return {f"{name}_forward": Oracle(reference, example), f"{name}_gradient": Oracle(reference_gradient, example)}
+    enter(f"{forward.__name__}_forward", Oracle(reference, example))
+    enter(f"{forward.__name__}_gradient", Oracle(reference_gradient, example))
 
 
 def elu(x: Array) -> Array:
@@ -129,17 +128,13 @@ def sigmoid_slope(x: Array, y: Array) -> Array:
     return np.asarray(y * (1 - y))
 
 
-def _sigmoid(x: Array) -> Array:
-    return np.asarray(np.exp(-np.logaddexp(0, -x)))
-
-
 def silu(x: Array) -> Array:
-    return np.asarray(x * _sigmoid(x))
+    return np.asarray(x * sigmoid(x))
 
 
 def silu_slope(x: Array, y: Array) -> Array:
     clipped_x = np.clip(x, -1000, 1000)   # outside of it 0 or 1
-    s = _sigmoid(clipped_x)
+    s = sigmoid(clipped_x)
     return np.asarray(s * (1 + clipped_x * (1 - s)))
 
 
@@ -148,7 +143,7 @@ def softplus(x: Array) -> Array:
 
 
 def softplus_slope(x: Array, y: Array) -> Array:
-    return np.asarray(np.exp(-np.logaddexp(0, -x)))
+    return sigmoid(x)
 
 
 def softsign(x: Array) -> Array:
@@ -167,20 +162,18 @@ def tanh_slope(x: Array, y: Array) -> Array:
     return np.asarray(1 - y * y)
 
 
-ORACLES = {
-    **activation("elu", elu, elu_slope),
-    **activation("gelu", gelu, gelu_slope),
-    **activation("hard_sigmoid", hard_sigmoid, hard_sigmoid_slope),
-    **activation("hard_swish", hard_swish, hard_swish_slope),
-    **activation("hard_tanh", hard_tanh, hard_tanh_slope),
-    **activation("leaky_relu", leaky_relu, leaky_relu_slope),
-    **activation("mish", mish, mish_slope),
-    **activation("relu", relu, relu_slope),
-    **activation("relu6", relu6, relu6_slope),
-    **activation("selu", selu, selu_slope),
-    **activation("sigmoid", sigmoid, sigmoid_slope),
-    **activation("silu", silu, silu_slope),
-    **activation("softplus", softplus, softplus_slope),
-    **activation("softsign", softsign, softsign_slope),
-    **activation("tanh", tanh, tanh_slope),
-}
+activation(elu, elu_slope)
+activation(gelu, gelu_slope)
+activation(hard_sigmoid, hard_sigmoid_slope)
+activation(hard_swish, hard_swish_slope)
+activation(hard_tanh, hard_tanh_slope)
+activation(leaky_relu, leaky_relu_slope)
+activation(mish, mish_slope)
+activation(relu, relu_slope)
+activation(relu6, relu6_slope)
+activation(selu, selu_slope)
+activation(sigmoid, sigmoid_slope)
+activation(silu, silu_slope)
+activation(softplus, softplus_slope)
+activation(softsign, softsign_slope)
+activation(tanh, tanh_slope)

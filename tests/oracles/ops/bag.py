@@ -1,4 +1,4 @@
-"""The oracle of compute/ops/bag.py."""
+"""The oracles of bags: sums, means and maxima of a table's rows over the entries of a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
+from tests.oracles.ops import oracle
 from tests.oracles.ops._batch import weights
 from tests.oracles.ops.embedding import bucket
 
@@ -23,7 +23,26 @@ def _scaled(scale: Array | None, start: int, end: int, mean: int) -> Array:
     return factors / len(factors) if mean and len(factors) else factors
 
 
-def forward(
+def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Rows of about 3 entries, some of none; more room than entries."""
+    dim, buckets = 1 + n % 20, 1 + n % 50
+    ends = np.cumsum(rng.integers(0, 7, n)).astype(np.int32)
+    used = int(ends[-1]) if n else 0
+    entries = used + n % 5
+    index = rng.integers(-1, buckets + 1, entries).astype(np.int32)
+    weight, lead = weights(rng, n), np.full(entries, -1, np.int32)
+    bag_lead(n, entries, buckets, 0, ends, index, weight, np.zeros(0), lead)
+    return {
+        "rows": n, "entries": entries, "buckets": buckets, "dim": dim, "width": dim + 5, "at": 2, "ends": ends,
+        "index": index, "scale": rng.normal(size=entries) if n % 2 else None, "mean": n % 3 % 2, "adds": n // 2 % 2,
+        "table": rng.normal(size=(buckets, dim)), "x": rng.normal(size=(n, dim + 5)), "weight": weight,
+        "slots": slots_of(entries), "lead": lead, "dx": rng.normal(size=(n, dim + 5)),
+        "gradient": np.zeros((entries, dim)),
+    }
+
+
+@oracle(example)
+def bag_forward(
     rows: int, entries: int, buckets: int, dim: int, width: int, at: int, ends: Array, index: Array,
     scale: Array | None, table: Array, mean: int, adds: int, x: Array,
 ) -> None:
@@ -33,7 +52,8 @@ def forward(
         x[row, at : at + dim] = x[row, at : at + dim] + bag if adds else bag
 
 
-def lead_of(
+@oracle(example)
+def bag_lead(
     rows: int, entries: int, buckets: int, slots: int, ends: Array, index: Array, weight: Array, seen: Array,
     lead: Array,
 ) -> None:
@@ -44,7 +64,8 @@ def lead_of(
             lead[entry] = first.setdefault(int(found[entry]), entry) if weight[row] > 0 else -1
 
 
-def gradient_of(
+@oracle(example)
+def bag_gradient(
     rows: int, entries: int, dim: int, width: int, at: int, ends: Array, scale: Array | None, dx: Array, lead: Array,
     mean: int, gradient: Array,
 ) -> None:
@@ -57,26 +78,39 @@ def gradient_of(
                 gradient[lead[entry]] += part
 
 
-def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Rows of about 3 entries, some of none; more room than entries."""
-    dim, buckets = 1 + n % 20, 1 + n % 50
-    ends = np.cumsum(rng.integers(0, 7, n)).astype(np.int32)
-    used = int(ends[-1]) if n else 0
-    entries = used + n % 5
-    index = rng.integers(-1, buckets + 1, entries).astype(np.int32)
-    weight, lead = weights(rng, n), np.full(entries, -1, np.int32)
-    lead_of(n, entries, buckets, 0, ends, index, weight, np.zeros(0), lead)
-    return {
-        "rows": n, "entries": entries, "buckets": buckets, "dim": dim, "width": dim + 5, "at": 2, "ends": ends,
-        "index": index, "scale": rng.normal(size=entries) if n % 2 else None, "mean": n % 3 % 2, "adds": n // 2 % 2,
-        "table": rng.normal(size=(buckets, dim)), "x": rng.normal(size=(n, dim + 5)), "weight": weight,
-        "slots": slots_of(entries), "lead": lead, "dx": rng.normal(size=(n, dim + 5)),
-        "gradient": np.zeros((entries, dim)),
-    }
+def bag_max_example(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    args = example(rng, n)
+    scale = None if args["scale"] is None else args["scale"].astype(np.float32)
+    table, winner = args["table"].astype(np.float32), np.zeros((n, args["dim"]), np.int32)
+    given = [args[name] for name in ("entries", "buckets", "dim", "width", "at", "ends", "index")]
+    bag_max_forward(n, *given, scale, table, np.zeros((n, args["width"])), winner)
+    return {**args, "table": table, "scale": scale, "winner": winner}
 
 
-ORACLES = {
-    "bag_forward": Oracle(forward, example),
-    "bag_lead": Oracle(lead_of, example),
-    "bag_gradient": Oracle(gradient_of, example),
-}
+@oracle(bag_max_example)
+def bag_max_forward(
+    rows: int, entries: int, buckets: int, dim: int, width: int, at: int, ends: Array, index: Array,
+    scale: Array | None, table: Array, x: Array, winner: Array,
+) -> None:
+    found = bucket(index[:, None], 0, buckets)
+    x[:, at : at + dim], winner[:] = 0, -1
+    for row, (start, end) in enumerate(spans(ends)):
+        if start < end:
+            values = table[found[start:end]] * (1 if scale is None else scale[start:end, None])
+            winner[row] = start + values.argmax(0)
+            x[row, at : at + dim] = values.max(0)
+
+
+@oracle(bag_max_example)
+def bag_max_gradient(
+    rows: int, entries: int, dim: int, width: int, at: int, ends: Array, scale: Array | None, dx: Array, winner: Array,
+    lead: Array, gradient: Array,
+) -> None:
+    for row, (start, end) in enumerate(spans(ends)):
+        for entry in range(start, end):
+            factor = 1.0 if scale is None else float(scale[entry])
+            part = np.where(winner[row] == entry, factor * dx[row, at : at + dim].astype(np.float64), 0)
+            if lead[entry] == entry:
+                gradient[entry] = part
+            elif lead[entry] >= 0:
+                gradient[lead[entry]] += part

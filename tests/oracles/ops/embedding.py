@@ -11,7 +11,7 @@ import numpy as np
 from streamtrain.compute.ops.entry_table import place_of
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
+from tests.oracles.ops import oracle
 from tests.oracles.ops._batch import weights
 
 
@@ -21,7 +21,25 @@ def bucket(categories: Array, column: int, buckets: int) -> Array:
     return np.where((found >= 0) & (found < buckets), found, 0)
 
 
-def forward(
+def example(rng: np.random.Generator, n: int, dim: int = 0) -> dict[str, Any]:
+    """Three tables, of which two have their categories in the same column; the first of so many numbers a row."""
+    dims, columns = (dim or 1 + n % 9, 3, 1 + n % 17), 3
+    sizes = [(column, 1 + n % 50 + 3 * at, dim) for at, (column, dim) in enumerate(zip((1, 0, 1), dims, strict=True))]
+    places, total = places_of(sizes), sum(dims)
+    categories = rng.integers(-1, sizes[0][1] + 1, (n, columns)).astype(np.int32)
+    weight, lead = weights(rng, n), np.zeros((3, n), np.int32)
+    embedding_lead(n, columns, 3, 0, np.array(places), categories, weight, np.zeros(0), lead)
+    return {
+        "rows": n, "columns": columns, "tables": 3, "width": total + 5, "total": total, "first": n % 3,
+        "places": places, "categories": categories, "x": np.zeros((n, total + 5)),
+        "table": [rng.normal(size=(buckets, dim)) for _, buckets, dim in sizes],
+        "weight": weight, "slots": slots_of(n), "lead": lead, "dx": rng.normal(size=(n, total + 5)),
+        "gradient": np.zeros((n, total)),
+    }
+
+
+@oracle(example)
+def embedding_forward(
     rows: int, columns: int, tables: int, width: int, places: Array, categories: Array, table: Sequence[Array],
     x: Array,
 ) -> None:
@@ -29,7 +47,8 @@ def forward(
         x[:, at : at + dim] = content[bucket(categories, column, buckets)]
 
 
-def lead_of(
+@oracle(example)
+def embedding_lead(
     rows: int, columns: int, tables: int, slots: int, places: Array, categories: Array, weight: Array, seen: Array,
     lead: Array,
 ) -> None:
@@ -39,7 +58,8 @@ def lead_of(
             its[row] = first.setdefault(int(index), row) if weight[row] > 0 else -1
 
 
-def gradient_of(
+@oracle(example)
+def embedding_gradient(
     rows: int, tables: int, total: int, width: int, first: int, places: Array, dx: Array, lead: Array, gradient: Array
 ) -> None:
     for at, found, its in by_table(places, lead, gradient):
@@ -65,27 +85,3 @@ def places_of(sizes: Sequence[tuple[int, int, int]], at: int = 2) -> list[list[i
     input matrix on."""
     before = accumulate((dim for _, _, dim in sizes), initial=0)
     return [place_of(*its, at + place, place) for its, place in zip(sizes, before, strict=False)]
-
-
-def example(rng: np.random.Generator, n: int, dim: int = 0) -> dict[str, Any]:
-    """Three tables, of which two have their categories in the same column; the first of so many numbers a row."""
-    dims, columns = (dim or 1 + n % 9, 3, 1 + n % 17), 3
-    sizes = [(column, 1 + n % 50 + 3 * at, dim) for at, (column, dim) in enumerate(zip((1, 0, 1), dims, strict=True))]
-    places, total = places_of(sizes), sum(dims)
-    categories = rng.integers(-1, sizes[0][1] + 1, (n, columns)).astype(np.int32)
-    weight, lead = weights(rng, n), np.zeros((3, n), np.int32)
-    lead_of(n, columns, 3, 0, np.array(places), categories, weight, np.zeros(0), lead)
-    return {
-        "rows": n, "columns": columns, "tables": 3, "width": total + 5, "total": total, "first": n % 3,
-        "places": places, "categories": categories, "x": np.zeros((n, total + 5)),
-        "table": [rng.normal(size=(buckets, dim)) for _, buckets, dim in sizes],
-        "weight": weight, "slots": slots_of(n), "lead": lead, "dx": rng.normal(size=(n, total + 5)),
-        "gradient": np.zeros((n, total)),
-    }
-
-
-ORACLES = {
-    "embedding_forward": Oracle(forward, example),
-    "embedding_lead": Oracle(lead_of, example),
-    "embedding_gradient": Oracle(gradient_of, example),
-}

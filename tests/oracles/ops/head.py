@@ -7,37 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
+from tests.oracles.ops import oracle
 from tests.oracles.ops._batch import share, step, weights
-
-
-def weight_f32(rows: int, label: Array, weight: Array, own: Array) -> None:
-    own[:] = np.where(np.isnan(label), 0, weight)
-
-
-def weight_i32(rows: int, label: Array, weight: Array, own: Array) -> None:
-    own[:] = np.where(label < 0, 0, weight)
-
-
-def begin(head: Any) -> None:
-    head.loss_sum = head.objective_sum = head.weight_sum = 0.0
-    head.active_rows = head.not_finite = 0
-
-
-def gradient(n: int, weight: float, head: Any, step: Any, dz: Array) -> None:
-    part = weight * head.weight_sum * share(step) if head.weight_sum > 0 else 0.0
-    dz *= np.float32(part)
-
-
-def end(weight: float, head: Any, step: Any) -> None:
-    step.objective_sum += float(np.float32(weight)) * head.objective_sum
-    step.loss_sum = step.objective_sum
-    step.not_finite |= head.not_finite
-
-
-def scores(step: Any, loss: Array, count: Array) -> None:
-    loss += [step.loss_sum, step.weight_sum]
-    count += step.active_rows
 
 
 def example_f32(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -62,11 +33,36 @@ def example_scores(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"step": step(weights(rng, n), loss_sum=2.5), "loss": [1.0, 2.0], "count": [7]}
 
 
-ORACLES = {
-    "head_weight_f32": Oracle(weight_f32, example_f32),
-    "head_weight_i32": Oracle(weight_i32, example_i32),
-    "head_begin": Oracle(begin, example),
-    "head_gradient": Oracle(gradient, example),
-    "head_end": Oracle(end, example),
-    "score_heads": Oracle(scores, example_scores),
-}
+@oracle(example_f32)
+def head_weight_f32(rows: int, label: Array, weight: Array, own: Array) -> None:
+    own[:] = np.where(np.isnan(label), 0, weight)
+
+
+@oracle(example_i32)
+def head_weight_i32(rows: int, label: Array, weight: Array, own: Array) -> None:
+    own[:] = np.where(label < 0, 0, weight)
+
+
+@oracle(example)
+def head_begin(head: Any) -> None:
+    head.loss_sum = head.objective_sum = head.weight_sum = 0.0
+    head.active_rows = head.not_finite = 0
+
+
+@oracle(example)
+def head_gradient(n: int, weight: float, head: Any, step: Any, dz: Array) -> None:
+    part = weight * head.weight_sum * share(step) if head.weight_sum > 0 else 0.0
+    dz *= np.float32(part)
+
+
+@oracle(example)
+def head_end(weight: float, head: Any, step: Any) -> None:
+    step.objective_sum += float(np.float32(weight)) * head.objective_sum
+    step.loss_sum = step.objective_sum
+    step.not_finite |= head.not_finite
+
+
+@oracle(example_scores)
+def score_heads(step: Any, loss: Array, count: Array) -> None:
+    loss += [step.loss_sum, step.weight_sum]
+    count += step.active_rows

@@ -8,19 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops.log_mel import FRAMES_A_TURN
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
-
-
-def reference(
-    turns: int, frames: int, samples: int, window: int, step: int, half: int, bands: int, entries: int, floor: float,
-    wave: Array, taper: Array, turn_of: Array, first: Array, ends: Array, weights: Array, work: Array, y: Array,
-) -> None:
-    places = step * np.arange(frames)[:, None] + np.arange(window)
-    power = np.abs(np.fft.rfft(wave[places].astype(np.float64) * taper, 2 * half)) ** 2
-    for band, (bin_, end) in enumerate(zip(first, ends, strict=True)):
-        begin = int(ends[band - 1]) if band else 0
-        energy = power[:, bin_ : bin_ + end - begin] @ weights[begin:end].astype(np.float64)
-        y[:, band] = np.log(np.maximum(energy, floor))
+from tests.oracles.ops import oracle
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -38,6 +26,14 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     }
 
 
-ORACLES = {
-    "log_mel": Oracle(reference, example, 1e-5),
-}
+@oracle(example, 1e-05)
+def log_mel(
+    turns: int, frames: int, samples: int, window: int, step: int, half: int, bands: int, entries: int, floor: float,
+    wave: Array, taper: Array, turn_of: Array, first: Array, ends: Array, weights: Array, work: Array, y: Array,
+) -> None:
+    places = step * np.arange(frames)[:, None] + np.arange(window)
+    power = np.abs(np.fft.rfft(wave[places].astype(np.float64) * taper, 2 * half)) ** 2
+    for band, (bin_, end) in enumerate(zip(first, ends, strict=True)):
+        begin = int(ends[band - 1]) if band else 0
+        energy = power[:, bin_ : bin_ + end - begin] @ weights[begin:end].astype(np.float64)
+        y[:, band] = np.log(np.maximum(energy, floor))

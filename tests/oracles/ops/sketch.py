@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops.sketch import CELLS, EDGES, QUARTILES
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
+from tests.oracles.ops import oracle
 from tests.oracles.ops._batch import weights
 
 SHIFT, FIRST, SIDE = 47, (1023 - 32) << 5, CELLS // 2
@@ -19,26 +19,6 @@ def cell(x: Array) -> Array:
     away = (abs(x).view(np.int64) >> SHIFT) - FIRST + 1
     found: Array = SIDE + np.where(x < 0, -1, 1) * np.clip(away, 0, SIDE)
     return found
-
-
-def add(rows: int, columns: int, column: int, width: int, numbers: Array, weight: Array, sketch: Array) -> None:
-    counted = weight > 0
-    np.add.at(sketch, cell(numbers[:, column])[counted], 1)
-    sketch[CELLS] += counted.sum()
-
-
-def bin_of(rows: int, columns: int, column: int, width: int, numbers: Array, sketch: Array, index: Array) -> None:
-    edges = sketch[EDGES:] if sketch[CELLS] > 0 else sketch[:0]
-    index[:] = np.searchsorted(edges, numbers[:, column], side="right")
-
-
-def scaled(
-    rows: int, columns: int, column: int, width: int, y_width: int, at: int, numbers: Array, sketch: Array,
-    clip: float, y: Array,
-) -> None:
-    first, median, third = sketch[EDGES:]
-    scale = (1 / (third - first) if third > first else 1.0) if sketch[CELLS] > 0 else 0.0
-    y[:, at] = np.clip((numbers[:, column] - median) * scale, -clip, clip)
 
 
 def example(rng: np.random.Generator, n: int, edges: int = 0) -> dict[str, Any]:
@@ -59,8 +39,24 @@ def example_of_scale(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return example(rng, n, QUARTILES)
 
 
-ORACLES = {
-    "sketch_add": Oracle(add, example, 1e-12),
-    "sketch_bin": Oracle(bin_of, example),
-    "sketch_scale": Oracle(scaled, example_of_scale),
-}
+@oracle(example, 1e-12)
+def sketch_add(rows: int, columns: int, column: int, width: int, numbers: Array, weight: Array, sketch: Array) -> None:
+    counted = weight > 0
+    np.add.at(sketch, cell(numbers[:, column])[counted], 1)
+    sketch[CELLS] += counted.sum()
+
+
+@oracle(example)
+def sketch_bin(rows: int, columns: int, column: int, width: int, numbers: Array, sketch: Array, index: Array) -> None:
+    edges = sketch[EDGES:] if sketch[CELLS] > 0 else sketch[:0]
+    index[:] = np.searchsorted(edges, numbers[:, column], side="right")
+
+
+@oracle(example_of_scale)
+def sketch_scale(
+    rows: int, columns: int, column: int, width: int, y_width: int, at: int, numbers: Array, sketch: Array,
+    clip: float, y: Array,
+) -> None:
+    first, median, third = sketch[EDGES:]
+    scale = (1 / (third - first) if third > first else 1.0) if sketch[CELLS] > 0 else 0.0
+    y[:, at] = np.clip((numbers[:, column] - median) * scale, -clip, clip)

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops.tally import ENTRIES, WIDTH
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
+from tests.oracles.ops import oracle
 from tests.oracles.ops._batch import weights
 
 FULL, MARKS = ENTRIES + 1, 64
@@ -38,7 +38,18 @@ def of_marks(z: Array, *full: Array) -> Array:
     return found
 
 
-def reference(rows: int, z: Array, label: Array, weight: Array, base: Array, share: Array) -> None:
+def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    z = rng.normal(0, 8, n) if n % 2 else rng.integers(-3, 4, n) / 4
+    base, share = empty(), empty()
+    if n % 3 == 2:
+        base[0, 0] = FULL
+    else:
+        share[0, 0], share[1:4] = 3, [[-0.5, 1, 2], [0, 3, 0], [9, 0, 1]]
+    return {"rows": n, "z": z, "label": rng.integers(0, 2, n), "weight": weights(rng, n), "base": base, "share": share}
+
+
+@oracle(example, 1e-12)
+def tally(rows: int, z: Array, label: Array, weight: Array, base: Array, share: Array) -> None:
     counts = (weight > 0) & ~np.isnan(z)
     if share[0, 0] == FULL or (base[0, 0] == FULL and not share[0, 0]):
         share[:] = of_marks(z[counts] + 0, *[share] * bool(share[0, 0]))   # -0 becomes 0
@@ -55,18 +66,3 @@ def reference(rows: int, z: Array, label: Array, weight: Array, base: Array, sha
     else:
         share[:] = 0
         share[0, 0], share[1 : 1 + len(distinct)] = len(distinct), found
-
-
-def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    z = rng.normal(0, 8, n) if n % 2 else rng.integers(-3, 4, n) / 4
-    base, share = empty(), empty()
-    if n % 3 == 2:
-        base[0, 0] = FULL
-    else:
-        share[0, 0], share[1:4] = 3, [[-0.5, 1, 2], [0, 3, 0], [9, 0, 1]]
-    return {"rows": n, "z": z, "label": rng.integers(0, 2, n), "weight": weights(rng, n), "base": base, "share": share}
-
-
-ORACLES = {
-    "tally": Oracle(reference, example, 1e-12),
-}

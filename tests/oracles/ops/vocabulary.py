@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops.vocabulary import HEAD, WIDTH, empty
 from streamtrain.compute.spec import Array
-from tests.oracles.ops import Oracle
+from tests.oracles.ops import oracle
 from tests.oracles.ops._batch import weights
 
 _WORD = (1 << 64) - 1
@@ -98,23 +98,6 @@ def add_value(share: Table, known: Table, value: int, newest_ms: int) -> None:
         share.put(int(share.head[used]), value, 1, max(newest_ms, 0))
 
 
-def find(
-    rows: int, columns: int, column: int, capacity: int, words: int, hashes: Array, base: Array, index: Array
-) -> None:
-    known = Table(base)
-    found = [known.find(int(value)) for value in hashes[:, column]]
-    index[:] = [entry if entry <= capacity else 0 for entry in found]
-
-
-def add(
-    rows: int, columns: int, column: int, t_columns: int, t_column: int, capacity: int, words: int, hashes: Array,
-    times: Array | None, weight: Array, base: Array, share: Array,
-) -> None:
-    for row in np.flatnonzero(weight > 0):
-        newest_ms = 0 if times is None else int(times[row, t_column])
-        add_value(Table(share), Table(base), int(hashes[row, column]), newest_ms)
-
-
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     capacity, values = 1 + n % 40, rng.integers(-(1 << 62), 1 << 62, 100)
     base = empty(capacity, rounds=n % 3)
@@ -127,7 +110,20 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     }
 
 
-ORACLES = {
-    "vocabulary_find": Oracle(find, example),
-    "vocabulary_add": Oracle(add, example),
-}
+@oracle(example)
+def vocabulary_find(
+    rows: int, columns: int, column: int, capacity: int, words: int, hashes: Array, base: Array, index: Array
+) -> None:
+    known = Table(base)
+    found = [known.find(int(value)) for value in hashes[:, column]]
+    index[:] = [entry if entry <= capacity else 0 for entry in found]
+
+
+@oracle(example)
+def vocabulary_add(
+    rows: int, columns: int, column: int, t_columns: int, t_column: int, capacity: int, words: int, hashes: Array,
+    times: Array | None, weight: Array, base: Array, share: Array,
+) -> None:
+    for row in np.flatnonzero(weight > 0):
+        newest_ms = 0 if times is None else int(times[row, t_column])
+        add_value(Table(share), Table(base), int(hashes[row, column]), newest_ms)

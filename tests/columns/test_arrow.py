@@ -6,6 +6,7 @@ import datetime
 import io
 import json
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import pyarrow as pa
 from looped import over
 from slots import decode_rows
 
+from streamtrain import _native
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary
 from streamtrain.columns.schema import Schema
 from tests.oracles import arrow_wire as wire
-from tests.oracles.records import oracle, parse
+from tests.oracles.packed import EXAMPLE_COLUMNS, EXAMPLE_SCHEMA
+from tests.oracles.records import parse
 
 SCHEMA = Schema.from_columns(
     {
@@ -226,18 +229,72 @@ def test_the_reference_reads_what_pyarrow_reads() -> None:
 
 
 def test_what_is_written_pyarrow_reads() -> None:
-    for example in oracle("arrow").EXAMPLES:
-        read = pa.ipc.open_stream(example).read_all()
+    """Both readers read the same; and each buffer begins at a multiple of 64 bytes."""
+    for columns in EXAMPLE_COLUMNS:
+        native = _native.RecordEncoder("arrow", EXAMPLE_SCHEMA.native_columns(), lambda value, column: None)
+        known = {name: cells for name, cells in columns.items() if name in EXAMPLE_SCHEMA.record_names}
+        native.read_columns(known, len(columns["x1"]))
+        record = native.encode(0, len(columns["x1"]))
+        read = pa.ipc.open_stream(record).read_all()
         read.validate(full=True)
-        found = parse("arrow", example)
+        found = parse("arrow", record)
         assert found.row_count == read.num_rows and found.columns is not None
         for name, cells in found.columns:
             np.testing.assert_equal([None if cell is MISSING_ENTRY else cell for cell in cells], read[name].to_pylist())
+        _, batch, *_ = wire.messages(record)
+        assert all(at % 64 == 0 for at, _ in batch.header.numbers(2)) and len(batch.body) % 64 == 0
+
+
+class FlatWriter:
+    """Writes front to back a table, then what its offsets lead to: schemas that pyarrow does not write."""
+
+    def __init__(self) -> None:
+        self.out = bytearray(4)
+
+    def table(self, source: int, fields: list[tuple[int, int, int]]) -> dict[int, int]:
+        """A table that `source` leads to, of (number, bytes, value); where its fields stand."""
+        count = max((number + 1 for number, *_ in fields), default=0)
+        heads = 4 + 2 * count
+        while (len(self.out) + heads) % 8 != 4:
+            self.out.append(0)
+        begin, at = len(self.out), len(self.out) + heads
+        self.out += bytes(heads + 4)
+        places: dict[int, int] = {}
+        for number, size, value in sorted(fields, key=lambda each: -each[1]):
+            places[number] = len(self.out)
+            self.put("<H", begin + 4 + 2 * number, len(self.out) - at)
+            self.out += value.to_bytes(size, "little", signed=True)
+        self.put("<HH", begin, heads, len(self.out) - at)
+        self.put("<i", at, heads)
+        self.put("<I", source, at - source)
+        return places
+
+    def vector(self, source: int, elements: bytes, count: int) -> int:
+        """One that `source` leads to; where its first element stands."""
+        each = len(elements) // count if count else 1
+        while len(self.out) % 4 or (len(self.out) + 4) % max(each, 4) % 8:
+            self.out.append(0)
+        at = len(self.out)
+        self.put("<I", source, at - source)
+        self.out += struct.pack("<I", count) + elements
+        return at + 4
+
+    def put(self, form: str, at: int, *values: int) -> None:
+        struct.pack_into(form, self.out, at, *values)
+
+
+def message(kind: int, body: bytes, write: Callable[[FlatWriter, int], Any]) -> bytes:
+    """One, whose header `write` writes where it is told."""
+    to = FlatWriter()
+    places = to.table(0, [(0, 2, 4), (1, 1, kind), (2, 4, 0), (3, 8, len(body))])
+    write(to, places[2])
+    meta = bytes(to.out) + bytes(-len(to.out) % 8)
+    return wire.CONTINUATION + struct.pack("<i", len(meta)) + meta + body
 
 
 def other_order(record: bytes) -> bytes:
     """Numbers of the other byte order: a schema that says so, which no option of pyarrow writes."""
-    return wire.message(wire.SCHEMA, b"", lambda to, at: to.vector(to.table(at, [(0, 2, 1), (1, 4, 0)])[1], b"", 0))
+    return message(wire.SCHEMA, b"", lambda to, at: to.vector(to.table(at, [(0, 2, 1), (1, 4, 0)])[1], b"", 0))
 
 
 BATCH = pa.record_batch({"x": pa.array([1.0, 2.0]), "late": pa.array([0, 1])})
@@ -284,7 +341,7 @@ def test_rows_that_no_bytes_stand_for_are_refused(same: Any) -> None:
 def test_fields_within_fields_are_read_in_linear_time(same: Any) -> None:
     """Each has the one below it twice: 2^18 of them by a few bytes."""
 
-    def write(to: wire.FlatWriter, header: int) -> None:
+    def write(to: FlatWriter, header: int) -> None:
         at = to.vector(to.table(header, [(1, 4, 0)])[1], bytes(4), 1)
         for level in range(18):
             places = to.table(at, [(0, 4, 0), (2, 1, wire.STRUCTURE), (3, 4, 0), (5, 4, 0)])
@@ -296,6 +353,6 @@ def test_fields_within_fields_are_read_in_linear_time(same: Any) -> None:
         for place in (at, at + 4):
             to.table(place, [(2, 1, wire.BOOLEAN)])
 
-    record = wire.message(wire.SCHEMA, b"", write)
+    record = message(wire.SCHEMA, b"", write)
     same(SCHEMA, "arrow", record)
     assert "do not hold together" in decode_rows("arrow", SCHEMA, record)[1].dead_rows[0].reason

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgpack
 import numpy as np
+import pyarrow as pa
 import pytest
 from avro_schemas import record, written
 from example_format import is_columnar, needs_no_option
@@ -289,7 +290,10 @@ def test_tables_are_written_as_python_does(form: str) -> None:
     native = _native.RecordEncoder(form, MIXED.native_columns(), lambda value, column: None)
     native.read_rows(plain)
     columns = {name: [row[name] for row in plain] for name in ("x", "tags", "place", "late")}
-    assert native.encode(0, 4) == oracle(form).encode(MIXED, columns)
+    ours, theirs = native.encode(0, 4), oracle(form).encode(MIXED, columns)
+    if form == "arrow":  # which pyarrow lays out its own way
+        ours, theirs = (pa.ipc.open_stream(each).read_all() for each in (ours, theirs))
+    assert ours == theirs
     assert decode_rows(form, MIXED, native.encode(1, 3))[1].trained == 3
 
 

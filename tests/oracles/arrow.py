@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from streamtrain.columns.formats import packed
 from streamtrain.columns.formats._packed_cells import read_pieces, read_text
@@ -16,11 +17,10 @@ from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.oracles import arrow_wire as wire
+from tests.oracles.packed import EXAMPLE_COLUMNS, EXAMPLE_SCHEMA
 from tests.oracles.parsed import Parsed, registry_frame
 
 _MOST_ROWS = 0x7FFFFFFF
-
-
 _FLOATS = {16: "<f2", 32: "<f4", 64: "<f8"}
 
 
@@ -33,33 +33,13 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     lengths = {name: len(values) for name, _, values in named}
     if len(set(lengths.values())) > 1:
         raise UserMistake(f"arrow: expected columns of one length, got {lengths}")
-    rows = next(iter(lengths.values()), 0)
-    fields, nodes, buffers, body = [], b"", b"", b""
-    for name, column, values in named:
-        kind, data, nulls, more, _ = packed.column_of(schema, name, column, values, False)
-        fields.append((name, kind, more))
-        gone = np.unpackbits(np.frombuffer(nulls, "u1"), count=rows, bitorder="little") if nulls else np.zeros(0, "u1")
-        nodes += struct.pack("<qq", rows, int(gone.sum()))
-        if kind == "floats":
-            nodes += struct.pack("<qq", rows * more, 0)
-        if kind == "list":
-            nodes += struct.pack("<qq", _cells_of_lists(data, rows), 0)
-        for each in (bytes(255 - byte for byte in nulls), *_buffers(kind, data, gone, rows, more)):
-            buffers += struct.pack("<qq", len(body), len(each))
-            body += each + bytes(-len(each) % 64)
-
-    def write_schema(to: wire.FlatWriter, header: int) -> None:
-        at = to.vector(to.table(header, [(1, 4, 0)])[1], bytes(4 * len(fields)), len(fields))
-        for i, (name, kind, more) in enumerate(fields):
-            _write_field(to, at + 4 * i, name, kind, more)
-
-    def write_batch(to: wire.FlatWriter, header: int) -> None:
-        places = to.table(header, [(0, 8, rows), (1, 4, 0), (2, 4, 0)])
-        to.vector(places[1], nodes, len(nodes) // 16)
-        to.vector(places[2], buffers, len(buffers) // 16)
-
-    end = wire.CONTINUATION + bytes(4)
-    return wire.message(wire.SCHEMA, b"", write_schema) + wire.message(wire.BATCH, body, write_batch) + end
+    arrays = {name: _array(packed.column_of(schema, name, column, values, False), len(values))
+              for name, column, values in named}  # fmt: skip
+    batch, to = pa.record_batch(arrays), pa.BufferOutputStream()
+    with pa.ipc.new_stream(to, batch.schema) as writer:
+        writer.write_batch(batch)
+    record: bytes = to.getvalue().to_pybytes()
+    return record
 
 
 def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
@@ -68,48 +48,22 @@ def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
     return encode(schema, found)
 
 
-def _write_field(to: wire.FlatWriter, source: int, name: str, kind: str, more: int) -> None:
-    if kind[0] == "f" and kind[1:].isdigit():
-        found, settings = wire.FLOATING, [(0, 2, 1 if kind == "f4" else 2)]
-    elif kind[1:].isdigit():
-        found, settings = wire.INTEGER, [(0, 4, 8 * int(kind[1:])), (1, 1, int(kind[0] == "i"))]
-    elif kind == "floats":
-        found, settings = wire.FIXED_LIST, [(0, 4, more)]
-    elif kind == "list":
-        found, settings = wire.LIST, []
-    else:
-        found, settings = {"bool": wire.BOOLEAN, "bytes": wire.BINARY}.get(kind, wire.UTF8), []
-    places = to.table(source, [(0, 4, 0), (1, 1, 1), (2, 1, found), (3, 4, 0), (5, 4, 0)])
-    letters = name.encode()
-    to.vector(places[0], letters, len(letters))
-    to.out.append(0)
-    to.table(places[3], settings)
-    item = {"floats": "f4", "list": "text"}.get(kind)
-    at = to.vector(places[5], bytes(4 * (item is not None)), int(item is not None))
-    if item is not None:
-        _write_field(to, at, "item", item, 0)
-
-
-def _cells_of_lists(data: bytes, rows: int) -> int:
-    return int.from_bytes(data[4 * rows - 4 : 4 * rows], "little") if rows else 0
-
-
-def _buffers(kind: str, data: bytes, gone: Any, rows: int, more: int) -> Iterator[bytes]:
-    """Yields the buffers of a packed column's cells in Arrow's layout."""
+def _array(column: packed.PackedColumn, rows: int) -> pa.Array:
+    """A packed column's cells as pyarrow has them."""
+    kind, data, nulls, more, _ = column
+    gone = np.unpackbits(np.frombuffer(nulls, "u1"), count=rows, bitorder="little") if nulls else np.zeros(rows, "u1")
+    mask = gone.astype(bool)
     if kind == "floats":
-        yield from (b"", data)
-    elif kind == "list":  # of texts
-        inside, letters = 4 * rows, 4 * (rows + _cells_of_lists(data, rows))
-        yield from (bytes(4) + data[:inside], b"", bytes(4) + data[inside:letters], data[letters:])
-    elif kind == "bool":
-        yield np.packbits(np.frombuffer(data, "?"), bitorder="little").tobytes()
-    elif kind[1:].isdigit():
-        yield data
-    else:
-        cells = _pieces(kind, data, rows, more)
-        texts = [b"" if len(gone) and gone[i] and kind == "fixed" else cell for i, cell in enumerate(cells)]
-        yield np.cumsum([0, *map(len, texts)], dtype="<i4").tobytes()
-        yield b"".join(texts)
+        lists = np.frombuffer(data, "<f4").reshape(rows, more).tolist()
+        return pa.array(lists, pa.list_(pa.float32(), more), mask=mask)
+    if kind == "list":  # of texts
+        ends = np.frombuffer(data, "<u4", rows)
+        texts = pa.array(read_pieces(data[4 * rows :], int(ends[-1]) if rows else 0), pa.string())
+        return pa.ListArray.from_arrays(np.append(0, ends).astype("i4"), texts, mask=pa.array(mask))
+    if kind == "bool" or kind[1:].isdigit():
+        return pa.array(np.frombuffer(data, "?" if kind == "bool" else f"<{kind}"), mask=mask)
+    cells = [None if is_gone else cell for cell, is_gone in zip(_pieces(kind, data, rows, more), mask, strict=True)]
+    return pa.array(cells, pa.binary() if kind == "bytes" else pa.string())
 
 
 def _pieces(kind: str, data: bytes, rows: int, more: int) -> list[bytes]:
@@ -365,27 +319,4 @@ def _all_there(lists: list[bool], bits: bytes, size: int) -> bool:
     return all(bits[i >> 3] >> (i & 7) & 1 for i in places)
 
 
-def _example(columns: Mapping[str, Any]) -> bytes:
-    return encode(_EXAMPLE_SCHEMA, columns)
-
-
-_EXAMPLE_SCHEMA = Schema.from_columns(
-    {
-        "x1": {},
-        "x2": {},
-        "carrier": {"kind": "category", "buckets": 64, "missing": ""},
-        "late": {"role": "label", "missing": "skip"},
-    },
-    "binary_cross_entropy",
-)
-
-
-EXAMPLES = [
-    _example({"x1": [1.5], "x2": [-2000], "carrier": ["AA"], "late": [1]}),
-    _example({"x1": np.arange(20, dtype=np.float32), "x2": np.arange(20), "carrier": ["AA", "é"] * 10,
-              "late": [0, 1] * 10}),
-    _example({"x1": [1, None, 3], "x2": [4.5, 5, float("nan")], "carrier": ["AA", 7, None], "late": [0, None, 1]}),
-    _example({"x1": np.ma.masked_greater(np.arange(100.0), 97), "x2": np.arange(100, dtype=np.uint8),
-              "late": np.ones(100, bool)}),
-    _example({"x1": np.zeros(0), "x2": np.zeros(0), "carrier": [], "late": []}),
-]  # fmt: skip
+EXAMPLES = [encode(EXAMPLE_SCHEMA, columns) for columns in EXAMPLE_COLUMNS]

@@ -1,4 +1,4 @@
-"""Arrow's IPC messages, slowly: FlatBuffers read and written by struct; native/decode/arrow_stream.h says what is read.
+"""Arrow's IPC messages, slowly: FlatBuffers read by struct; native/decode/arrow_stream.h says what is read.
 
 Sources: https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs and Message.fbs of apache/arrow.
 """
@@ -6,15 +6,13 @@ Sources: https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs and Mess
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamtrain.columns.formats.parsed import BrokenRecord
 
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3
 CONTINUATION = b"\xff\xff\xff\xff"
-VERSION_5 = 4
 _DEEPEST = 64
 (NULL, INTEGER, FLOATING, BINARY, UTF8, BOOLEAN, DECIMAL, DATE, TIME, TIMESTAMP, INTERVAL, LIST, STRUCTURE, UNION,
  FIXED_BINARY, FIXED_LIST, MAP, DURATION, LARGE_BINARY, LARGE_UTF8, LARGE_LIST) = range(1, 22)  # fmt: skip
@@ -187,50 +185,3 @@ def messages(record: bytes) -> Iterator[Message]:
             raise BrokenRecord("a body beyond the end")
         yield Message(kind, header, record[at : at + body])
         at += body
-
-
-class FlatWriter:
-    """Writes front to back: a table, then what its offsets lead to; as native/decode/flat_writer.h."""
-
-    def __init__(self) -> None:
-        self.out = bytearray(4)
-
-    def table(self, source: int, fields: list[tuple[int, int, int]]) -> dict[int, int]:
-        """A table that `source` leads to, of (number, bytes, value); where its fields stand."""
-        count = max((number + 1 for number, *_ in fields), default=0)
-        heads = 4 + 2 * count
-        while (len(self.out) + heads) % 8 != 4:
-            self.out.append(0)
-        begin, at = len(self.out), len(self.out) + heads
-        self.out += bytes(heads + 4)
-        places: dict[int, int] = {}
-        for number, size, value in sorted(fields, key=lambda each: -each[1]):
-            places[number] = len(self.out)
-            self.put("<H", begin + 4 + 2 * number, len(self.out) - at)
-            self.out += value.to_bytes(size, "little", signed=True)
-        self.put("<HH", begin, heads, len(self.out) - at)
-        self.put("<i", at, heads)
-        self.put("<I", source, at - source)
-        return places
-
-    def vector(self, source: int, elements: bytes, count: int) -> int:
-        """One that `source` leads to; where its first element stands."""
-        each = len(elements) // count if count else 1
-        while len(self.out) % 4 or (len(self.out) + 4) % max(each, 4) % 8:
-            self.out.append(0)
-        at = len(self.out)
-        self.put("<I", source, at - source)
-        self.out += struct.pack("<I", count) + elements
-        return at + 4
-
-    def put(self, form: str, at: int, *values: int) -> None:
-        struct.pack_into(form, self.out, at, *values)
-
-
-def message(kind: int, body: bytes, write: Callable[[FlatWriter, int], Any]) -> bytes:
-    """One, whose header `write` writes where it is told."""
-    to = FlatWriter()
-    places = to.table(0, [(0, 2, VERSION_5), (1, 1, kind), (2, 4, 0), (3, 8, len(body))])
-    write(to, places[2])
-    meta = bytes(to.out) + bytes(-len(to.out) % 8)
-    return CONTINUATION + struct.pack("<i", len(meta)) + meta + body

@@ -35,7 +35,7 @@ def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
     return encode(schema, found)
 
 
-_EXAMPLE_SCHEMA = Schema.from_columns(
+EXAMPLE_SCHEMA = Schema.from_columns(
     {
         "x1": {},
         "x2": {},
@@ -46,26 +46,24 @@ _EXAMPLE_SCHEMA = Schema.from_columns(
 )
 
 
-EXAMPLES = [
-    encode(_EXAMPLE_SCHEMA, columns)
-    for columns in (
-        {"x1": [1.5], "x2": [-2000], "carrier": ["AA"], "late": [1]},
-        {"x1": np.arange(20, dtype=np.float32), "x2": np.arange(20), "carrier": ["AA", "é"] * 10, "late": [0, 1] * 10},
-        {
-            "x1": [1, None, 3],
-            "x2": [4.5, 5, float("nan")],
-            "carrier": ["AA", 7, None],
-            "late": [0, None, 1],
-            "other": [1, 2, 3],
-        },
-        {
-            "x1": np.ma.masked_greater(np.arange(100.0), 97),
-            "x2": np.arange(100, dtype=np.uint8),
-            "late": np.ones(100, bool),
-        },
-        {"x1": np.zeros(0), "x2": np.zeros(0), "carrier": [], "late": []},
-    )
+EXAMPLE_COLUMNS: list[dict[str, Any]] = [
+    {"x1": [1.5], "x2": [-2000], "carrier": ["AA"], "late": [1]},
+    {"x1": np.arange(20, dtype=np.float32), "x2": np.arange(20), "carrier": ["AA", "é"] * 10, "late": [0, 1] * 10},
+    {
+        "x1": [1, None, 3],
+        "x2": [4.5, 5, float("nan")],
+        "carrier": ["AA", 7, None],
+        "late": [0, None, 1],
+        "other": [1, 2, 3],
+    },
+    {
+        "x1": np.ma.masked_greater(np.arange(100.0), 97),
+        "x2": np.arange(100, dtype=np.uint8),
+        "late": np.ones(100, bool),
+    },
+    {"x1": np.zeros(0), "x2": np.zeros(0), "carrier": [], "late": []},
 ]
+EXAMPLES = [encode(EXAMPLE_SCHEMA, columns) for columns in EXAMPLE_COLUMNS]
 
 
 def parse(record: bytes) -> Parsed:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from long_tables import in_full_all
+from sending import send
 
 from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.sample import Decision, Sample
@@ -311,14 +311,12 @@ def test_a_job_from_a_topic_takes_the_topics_records(run: Run, kafka: Any, tmp_p
     topic, drawn, path = kafka.fresh_name("events"), random.Random(6), tmp_path / f"{kafka.fresh_name('init')}.toml"
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     admin.create_topics([NewTopic(topic, 3, 1)])[topic].result()
-    producer, events = Producer({"bootstrap.servers": kafka.bootstrap}), []
+    events = []
     for at in range(300):
         data = {"amount": f"{drawn.random():.2f}", "items": drawn.randint(1, 5), "fraud": at % 2}
         event = {"specversion": "1.0", "time": RISING[at].replace("+00:00", "Z"), "type": drawn.choice("ab")}
         events.append(json.dumps({**event, "data": data}))
-        producer.produce(topic, events[-1].encode())
-    producer.produce(topic, None)
-    producer.flush()
+    send(kafka.bootstrap, topic, [*map(str.encode, events), None])
     assert run("init", path, "--from-topic", topic, "--label", "data.fraud", "-b", kafka.bootstrap).code == 0
     assert {name: column.kind or column.role for name, column in Job.load(path).schema.columns} == {
         "time": "event_time", "type": "category", "data_amount": "number", "data_items": "number",

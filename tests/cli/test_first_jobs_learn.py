@@ -6,7 +6,7 @@ Only this sees a wrapping in which a column is lost, or taken as something else,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from avro_schemas import nullable, record, written
-from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from sending import send
 
 from tests.cli.conftest import Run
 from tests.e2e import threaded
@@ -55,17 +55,10 @@ def file_of(name: str, write: Callable[[Path, pd.DataFrame], Any]) -> Source:
 def topic_of(wrap: Callable[[dict[str, Any], int], Any], label: str) -> Source:
     def source(folder: Path, rows: Rows, kafka: Any, registry: Any) -> tuple[list[Any], str]:
         topic = kafka.new_topic("events", 1)
-        send(kafka, topic, (json.dumps(wrap(row, at)).encode() for at, row in enumerate(rows)))
+        send(kafka.bootstrap, topic, (json.dumps(wrap(row, at)).encode() for at, row in enumerate(rows)))
         return ["--from-topic", topic, "--label", label], topic
 
     return source
-
-
-def send(kafka: Any, topic: str, values: Iterator[bytes]) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 5})
-    for value in values:
-        producer.produce(topic, value)
-    assert producer.flush(60) == 0
 
 
 def subject(folder: Path, rows: Rows, kafka: Any, registry: Any) -> tuple[list[Any], str]:
@@ -76,7 +69,7 @@ def subject(folder: Path, rows: Rows, kafka: Any, registry: Any) -> tuple[list[A
     found = SchemaRegistryClient({"url": registry.url}).register_schema(
         f"{topic}-value", Schema(json.dumps(schema), "AVRO")
     )
-    send(kafka, topic, (b"\0" + found.to_bytes(4, "big") + written(schema, row) for row in rows))
+    send(kafka.bootstrap, topic, (b"\0" + found.to_bytes(4, "big") + written(schema, row) for row in rows))
     given = ["--from-subject", f"{topic}-value", "--label", "fraud", "--set", f"registry.url={registry.url}"]
     return given, topic
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from avro_schemas import logical, nullable, record, written
-from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from sending import send
 
 from streamtrain import Job
 from streamtrain.cli.commands.init import _guessed
@@ -81,11 +81,8 @@ def test_a_subject_makes_a_job_without_rows_and_with_them(
              "tags": draw.choices("xyz", k=2), **({"start": draw.randint(0, 10**6)} if kind == "AVRO" else {}),
              "fraud": at % 2 == 0} for at in range(600)]  # fmt: skip
     if kind != "PROTOBUF":
-        producer = Producer({"bootstrap.servers": kafka.bootstrap})
-        for row in rows:
-            datum = written(AVRO, row) if kind == "AVRO" else json.dumps(row).encode()
-            producer.produce(topic, b"\0" + number.to_bytes(4, "big") + datum)
-        producer.flush()
+        data = (written(AVRO, row) if kind == "AVRO" else json.dumps(row).encode() for row in rows)
+        send(kafka.bootstrap, topic, (b"\0" + number.to_bytes(4, "big") + datum for datum in data))
     else:
         (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         ended = run("produce", path, "--input", tmp_path / "rows.jsonl")

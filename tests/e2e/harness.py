@@ -16,7 +16,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import psutil
-from confluent_kafka import Producer
+from sending import send
 
 from streamtrain import LiveModel, read_predictions
 from streamtrain.checks.replay import replay
@@ -119,18 +119,7 @@ class LiveJob:
 
     def produce_messages(self, messages: Iterable[Mapping[str, Any]], topic: str = "") -> None:
         """Messages as keywords of Producer.produce; to the records topic unless another is named."""
-        # a batch sent again after a busy broker's error stays before those behind it. An idempotent producer, which
-        # would do that too, is half a second in getting its number, and tests make hundreds
-        own = {"linger.ms": 5, "max.in.flight.requests.per.connection": 1}
-        producer = Producer({"bootstrap.servers": self.bootstrap, **own})
-        for message in messages:
-            while True:
-                try:
-                    producer.produce(topic or self.records, **message)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-        assert producer.flush(60) == 0
+        send(self.bootstrap, topic or self.records, messages)
 
     # -- commands -------------------------------------------------------------------------------------------------
 
@@ -292,11 +281,11 @@ def answered(answers: list[Any]) -> list[float | None]:
 
 def predicted(job: LiveJob, rows: list[dict[str, Any]]) -> list[float | None]:
     """The same from the requests and predictions topics."""
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-    for number, row in enumerate(rows):
-        (value,) = encode_records(job.settings["format"], job.job.schema, [row])
-        producer.produce(f"{job.name}.requests", value=value, key=str(number), partition=0)
-    assert producer.flush(240) == 0
+    values = (encode_records(job.settings["format"], job.job.schema, [row]) for row in rows)
+    job.produce_messages(
+        ({"value": value, "key": str(number), "partition": 0} for number, (value,) in enumerate(values)),
+        f"{job.name}.requests",
+    )
     assert job.here("predict", "--until-end").returncode == 0
     found = {int(each.key): each.prediction
              for each in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)}  # fmt: skip

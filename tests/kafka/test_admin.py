@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from sending import send
 from topic_changes import set_config
 from waiting import wait_for
 
@@ -78,10 +79,7 @@ def test_the_ends_of_several_topics_at_once(kafka: Any, monkeypatch: pytest.Monk
     one, two, none = (kafka.fresh_name(name) for name in ("one", "two", "none"))
     admin = Admin(kafka.bootstrap)
     admin.ensure([TopicWish("x", one, 2), TopicWish("y", two, 1)])
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
-    for _ in range(3):
-        producer.produce(one, b"x", partition=1)
-    assert producer.flush(60) == 0
+    send(kafka.bootstrap, one, 3 * [{"value": b"x", "partition": 1}])
     ids = admin.topic_ids([one, two])
     expected = {one: (ids[one], [0, 3]), two: (ids[two], [0]), none: None}
     assert admin.ends([one, none, two]) == expected
@@ -189,10 +187,7 @@ def test_no_broker_is_said_within_ten_seconds() -> None:
 def test_what_a_group_has_not_passed(kafka: Any) -> None:
     topic = kafka.fresh_name("lag")
     Admin(kafka.bootstrap).ensure([TopicWish("x", topic, 2)])
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
-    for partition in (0, 0, 0, 1):
-        producer.produce(topic, b"x", partition=partition)
-    assert producer.flush(60) == 0
+    send(kafka.bootstrap, topic, ({"value": b"x", "partition": partition} for partition in (0, 0, 0, 1)))
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic})
     consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
     consumer.close()

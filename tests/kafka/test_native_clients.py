@@ -13,8 +13,8 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from sending import send
 from waiting import wait_for
 
 from streamtrain import _native
@@ -96,9 +96,7 @@ def test_starts_at_the_offset_it_is_given_and_seeks(kafka: Any, topic: str, cons
 
 
 def test_a_consumer_whose_partitions_are_paused_is_not_deaf(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
-    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
-    producer.produce(topic, b"waits", partition=0)
-    assert producer.flush(60) == 0
+    send(kafka.bootstrap, topic, [{"value": b"waits", "partition": 0}])
     consumer.assign(topic, [(0, 0)])
     consumer.native.pause([0])
     for _ in range(2):  # a look compares with the one before
@@ -244,10 +242,8 @@ def filled(kafka: Any) -> str:
     """Three messages in the first of two partitions, one in the other."""
     name = str(kafka.fresh_name("reading"))
     Admin(kafka.bootstrap).ensure([TopicWish("x", name, 2)])
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
-    for partition, value in ((0, b"a"), (0, b"b"), (0, b"c"), (1, b"d")):
-        producer.produce(name, value, partition=partition)
-    assert producer.flush(60) == 0
+    values = (0, b"a"), (0, b"b"), (0, b"c"), (1, b"d")
+    send(kafka.bootstrap, name, ({"partition": partition, "value": value} for partition, value in values))
     return name
 
 

@@ -55,8 +55,8 @@ def test_both_halves_of_every_format_are_there() -> None:
     assert format_names() == _native.decoder_formats()
     for name in format_names():
         module = oracle(name)
-        assert record_format(name).HELP and module.EXAMPLES and module.encode_rows
-        assert is_lines(name) or (module.encode and module.parse)
+        assert record_format(name).HELP and module.EXAMPLES and {"encode", "encode_rows"} & vars(module).keys()
+        assert is_lines(name) or module.parse
 
 
 READ = [(SCHEMAS[name], each) for name in PLAIN for each in row_formats()]

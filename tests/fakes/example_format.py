@@ -7,7 +7,7 @@ from typing import Any
 from streamtrain.columns.formats import Format, checked, format_names, is_lines, mistakes, record_format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-from tests.oracles.records import oracle, parse
+from tests.oracles.records import encode, oracle, parse
 
 
 def example_format(given: Format) -> Format:
@@ -54,8 +54,4 @@ def plain_formats(schema: Schema) -> list[str]:
 
 def encoded(format: Format, schema: Schema, columns: Any) -> bytes:
     """Columns as a record, by the format's own slow encoder."""
-    given = example_format(format)
-    name, options = (given, {}) if isinstance(given, str) else (given["name"], dict(given))
-    options.pop("name", None)
-    record: bytes = oracle(str(name)).encode(schema, columns, **options)
-    return record
+    return encode(example_format(format), schema, columns)

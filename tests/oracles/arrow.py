@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,6 @@ import pyarrow as pa
 from streamtrain.columns.formats import packed
 from streamtrain.columns.formats._packed_cells import read_pieces, read_text
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, BrokenRecord, Moment, Pairs, Unusable
-from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.oracles import arrow_wire as wire
@@ -40,12 +39,6 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
         writer.write_batch(batch)
     record: bytes = to.getvalue().to_pybytes()
     return record
-
-
-def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
-    """Rows as they are, one record: each a map. UserMistake for cells that no column can hold."""
-    found = {name: [cell_at(row, schema.paths.get(name, (name,))) for row in rows] for name, _ in schema.columns}
-    return encode(schema, found)
 
 
 def _array(column: packed.PackedColumn, rows: int) -> pa.Array:

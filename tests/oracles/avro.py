@@ -16,14 +16,12 @@ from streamtrain.columns.formats.avro_schema import (
     rows_of,
 )
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs
-from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.avro_datum import Datum, timed
 from tests.oracles.avro_values import number, row_bytes
 from tests.oracles.frame import Ask, datum_of
 from tests.oracles.parsed import Parsed
-from tests.oracles.plain_cells import plain_columns
 
 _SCALAR = '["null","boolean","long","double","string"]'
 
@@ -37,17 +35,6 @@ EXAMPLE_OPTIONS = {
     + ',{"name":"other","type":["null",{"type":"map","values":"Row"},{"type":"array","items":"float"}],"default":null}'
     + "]}}"
 }
-
-
-def encode(columns_of: Schema, columns: Mapping[str, Any], *, schema: str, **frame: Any) -> bytes:
-    """All rows of `columns`, arrays or lists of one length; None is null.
-
-    UserMistake for what the schema cannot hold.
-    """
-    cells = plain_columns(columns)
-    count = len(next(iter(cells.values()), []))
-    rows = [nested({name: cells[name][i] for name in cells}, columns_of.paths) for i in range(count)]
-    return encode_rows(columns_of, rows, schema=schema, **frame)
 
 
 def encode_rows(

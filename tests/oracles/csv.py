@@ -8,12 +8,11 @@ from typing import Any
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Unusable
 from streamtrain.columns.kinds.parsed import DECIMAL_COMMA
-from streamtrain.columns.paths import cell_at, nested
+from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.oracles.kinds._numbers import whole
 from tests.oracles.parsed import Parsed, registry_frame
-from tests.oracles.plain_cells import plain_columns
 
 EXAMPLES = [
     b"1.5,-2e3,AA,1\n",
@@ -29,15 +28,6 @@ EXAMPLES = [
 
 
 _BREAKS = b"\r\n"
-
-
-def encode(schema: Schema, columns: Mapping[str, Any], delimiter: str = ",", header: bool = False,
-           quote: str = '"') -> bytes:  # fmt: skip
-    """A line for each row. `columns`: arrays or lists of one length by name; None is missing."""
-    cells = plain_columns(columns)
-    count = max(map(len, cells.values()), default=0)
-    rows = [nested({name: column[row] for name, column in cells.items()}, schema.paths) for row in range(count)]
-    return encode_rows(schema, rows, delimiter, header, quote)
 
 
 def encode_rows(schema: Schema, rows: Sequence[Any], delimiter: str = ",", header: bool = False,

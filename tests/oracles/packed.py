@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from streamtrain.columns.formats import packed
 from streamtrain.columns.formats.parsed import Pairs
-from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.oracles.parsed import Parsed, registry_frame
@@ -27,12 +26,6 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     rows = next(iter(lengths.values()), 0)
     columns = {name: packed.column_of(schema, name, column, values) for name, column, values in named}
     return packed.record_of(columns, rows)
-
-
-def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
-    """Rows as they are, one record: each a map. UserMistake for cells that a packed column cannot hold."""
-    found = {name: [cell_at(row, schema.paths.get(name, (name,))) for row in rows] for name, _ in schema.columns}
-    return encode(schema, found)
 
 
 EXAMPLE_SCHEMA = Schema.from_columns(

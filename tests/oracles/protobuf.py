@@ -15,12 +15,10 @@ from streamtrain.columns.formats.protobuf_schema import (
     canonical,
     messages_of,
 )
-from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.oracles.frame import Ask, Frame, frame_of
 from tests.oracles.parsed import Parsed, registry_frame
-from tests.oracles.plain_cells import plain_columns
 from tests.oracles.protobuf_read import Reading, resolved
 from tests.oracles.protobuf_values import message_bytes
 from tests.oracles.protobuf_wire import sized, unzigzag, varint, zigzag
@@ -51,17 +49,6 @@ enum Late { walk = 2; sit = 3; }
 
 
 EXAMPLE_OPTIONS = {"schema": SCHEMA.reading(_EXAMPLE)}
-
-
-def encode(columns_of: Schema, columns: Mapping[str, Any], *, schema: str, **others: Any) -> bytes:
-    """All rows of `columns`, arrays or lists of one length; None is a field that is not there.
-
-    UserMistake for what the schema cannot hold.
-    """
-    cells = plain_columns(columns)
-    count = len(next(iter(cells.values()), []))
-    rows = [nested({name: cells[name][i] for name in cells}, columns_of.paths) for i in range(count)]
-    return encode_rows(columns_of, rows, schema=schema, **others)
 
 
 def encode_rows(

@@ -1,20 +1,22 @@
 """Records of every format by their slow oracles, each a module of this folder with the format's name.
 
-An oracle has EXAMPLES, encode(schema, columns), encode_rows(schema, rows) and parse(record) -> Parsed. All three take
-the format's options as keywords; EXAMPLE_OPTIONS are those of the examples.
+An oracle has EXAMPLES, parse(record) -> Parsed, and of encode(schema, columns) and encode_rows(schema, rows) what its
+records hold, or both. All take the format's options as keywords; EXAMPLE_OPTIONS are those of the examples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from streamtrain.columns.formats import Format, options
+from streamtrain.columns.paths import cell_at, nested
 from streamtrain.compute.options import read
 from streamtrain.topics.named_schemas import HEADER
 from tests.oracles.parsed import Parsed
+from tests.oracles.plain_cells import plain_columns
 
 
 def oracle(name: str) -> ModuleType:
@@ -30,11 +32,24 @@ def parse(format: Format, record: bytes, headers: Iterable[tuple[str, bytes | No
     return parsed
 
 
+def encode(format: Format, schema: Any, columns: Mapping[str, Any]) -> bytes:
+    """All rows of `columns`, arrays or lists of one length by name, as one record; None is missing."""
+    module, given = _of(format)
+    if hasattr(module, "encode"):
+        return bytes(module.encode(schema, columns, **given))
+    cells = plain_columns(columns)
+    count = len(next(iter(cells.values()), []))
+    rows = [nested({name: cells[name][i] for name in cells}, schema.paths) for i in range(count)]
+    return bytes(module.encode_rows(schema, rows, **given))
+
+
 def encode_rows(format: Format, schema: Any, rows: Sequence[Any]) -> bytes:
     """Rows of a Schema as they are, one record."""
     module, given = _of(format)
-    record: bytes = module.encode_rows(schema, rows, **given)
-    return record
+    if hasattr(module, "encode_rows"):
+        return bytes(module.encode_rows(schema, rows, **given))
+    columns = {name: [cell_at(row, schema.paths.get(name, (name,))) for row in rows] for name, _ in schema.columns}
+    return bytes(module.encode(schema, columns, **given))
 
 
 def encode_records(format: Format, schema: Any, rows: Sequence[Any]) -> list[bytes]:

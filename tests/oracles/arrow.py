@@ -14,9 +14,8 @@ from streamtrain.columns.formats import packed
 from streamtrain.columns.formats._packed_cells import read_pieces, read_text
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, BrokenRecord, Moment, Pairs, Unusable
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import UserMistake
 from tests.oracles import arrow_wire as wire
-from tests.oracles.packed import EXAMPLE_COLUMNS, EXAMPLE_SCHEMA
+from tests.oracles.packed import EXAMPLE_COLUMNS, EXAMPLE_SCHEMA, columns_of
 from tests.oracles.parsed import Parsed, registry_frame
 
 _MOST_ROWS = 0x7FFFFFFF
@@ -24,16 +23,9 @@ _FLOATS = {16: "<f2", 32: "<f4", 64: "<f8"}
 
 
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
-    """All rows of the schema's columns that `columns` holds (arrays or lists of one length; others are left out).
-
-    Raises UserMistake for cells that no column can hold, and for columns of differing lengths.
-    """
-    named = [(name, column, columns[name]) for name, column in schema.columns if name in columns]
-    lengths = {name: len(values) for name, _, values in named}
-    if len(set(lengths.values())) > 1:
-        raise UserMistake(f"arrow: expected columns of one length, got {lengths}")
-    arrays = {name: _array(packed.column_of(schema, name, column, values, False), len(values))
-              for name, column, values in named}  # fmt: skip
+    """All rows of the schema's columns."""
+    found, rows = columns_of(schema, columns, hashed=False)
+    arrays = {name: _array(column, rows) for name, column in found.items()}
     batch, to = pa.record_batch(arrays), pa.BufferOutputStream()
     with pa.ipc.new_stream(to, batch.schema) as writer:
         writer.write_batch(batch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +19,9 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.avro_datum import Datum, timed
 from tests.oracles.avro_values import number, row_bytes
-from tests.oracles.frame import Ask, datum_of
+from tests.oracles.frame import Ask, datum_of, prefix
 from tests.oracles.parsed import Parsed
+from tests.oracles.plain_cells import each_row
 
 _SCALAR = '["null","boolean","long","double","string"]'
 
@@ -41,22 +41,12 @@ def encode_rows(
     columns_of: Schema, rows: Sequence[Any], *, schema: str, frame: str = "none", schema_id: int = 0, **others: Any
 ) -> bytes:
     """Rows as they are, one record: each a map. UserMistake for what the schema cannot hold."""
-    before = b"\0" + struct.pack(">I", schema_id) if frame == "registry" else b""
-    known = rows_of(schema)
+    before, known = prefix(frame, schema_id), rows_of(schema)
     if not known.many and len(rows) != 1:
         raise UserMistake(f"avro: expected one row for a record of the schema {known.row['name']}, got {len(rows)}")
     columns = dict(columns_of.columns)
     units = {name: column.entry.time_unit(column) for name, column in columns.items()}
-    datums = []
-    for row in rows:
-        if not isinstance(row, Mapping):
-            raise UserMistake(f"avro: expected rows with names, got {type(row).__name__}")
-        given = {name: None if value == "" and name in columns else value for name, value in row.items()}
-        try:
-            datums.append(row_bytes(known, given, units))
-        except ValueError as error:
-            field, expected, got = error.args
-            raise UserMistake(f"avro: {field}: expected {expected}, got {got}") from None
+    datums = each_row("avro", rows, columns, lambda row: row_bytes(known, row, units))
     if not known.many:
         return before + datums[0]
     return before + (number(len(datums)) if datums else b"") + b"".join(datums) + number(0)
@@ -76,11 +66,11 @@ def parse(
             return Parsed(broken="expected a record, got an empty value", maps_of_arrays=False)
         return _read(record, rows_of(schema))
     try:
-        datum, written = datum_of(record, header, schemas)
+        datum, its_schema = datum_of(record, header, schemas)
     except BrokenRecord as broken:
         return Parsed(broken=str(broken), maps_of_arrays=False)
-    parsed = _read(datum, rows_of(written))
-    parsed.rows = [resolved(row, rows_of(written), rows_of(schema)) for row in parsed.rows]
+    parsed = _read(datum, rows_of(its_schema))
+    parsed.rows = [resolved(row, rows_of(its_schema), rows_of(schema)) for row in parsed.rows]
     return parsed
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from streamtrain.columns.formats.avro_schema import MOMENTS, Rows, Type, kind_of, logical_of
 from streamtrain.columns.formats.parsed import Moment, Unusable
 from tests.oracles.plain_cells import is_empty
+from tests.oracles.protobuf_wire import varint, zigzag
 
 _MOST = {"int": 2**31, "long": 2**63}
 Unit = tuple[int, int] | None  # milliseconds of one, of a column that is a time
@@ -16,12 +17,7 @@ Unit = tuple[int, int] | None  # milliseconds of one, of a column that is a time
 
 def number(value: int) -> bytes:
     """A number of variable length."""
-    raw = (value << 1) ^ (value >> 63)
-    data = bytearray()
-    while raw >= 0x80:
-        data.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    return bytes([*data, raw])
+    return varint(zigzag(value))
 
 
 def row_bytes(rows: Rows, row: dict[str, Any], units: dict[str, Unit]) -> bytes:

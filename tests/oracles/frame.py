@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import uuid
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,6 +11,11 @@ from streamtrain.columns.formats.parsed import BrokenRecord
 
 Ask = Callable[[str], tuple[str, str] | None]  # a schema's text by its name, or "" and why there is none
 _ID_BYTES, _GUID_BYTES = 5, 17
+
+
+def prefix(frame: str, schema_id: int) -> bytes:
+    """Returns the bytes that a registry's serializers write before a datum: 0 and the schema's id."""
+    return b"\0" + struct.pack(">I", schema_id) if frame == "registry" else b""
 
 
 class Frame(NamedTuple):

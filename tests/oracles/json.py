@@ -5,14 +5,13 @@ from __future__ import annotations
 import codecs
 import json
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Unusable
 from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
-from tests.oracles.frame import Ask, datum_of
+from tests.oracles.frame import Ask, datum_of, prefix
 from tests.oracles.parsed import Parsed, registry_frame
 from tests.oracles.plain_cells import plain_columns
 
@@ -55,7 +54,9 @@ _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def encode(columns_of: Schema, columns: Mapping[str, Any], **framed: Any) -> bytes:
+def encode(
+    columns_of: Schema, columns: Mapping[str, Any], frame: str = "none", schema_id: int = 0, **others: Any
+) -> bytes:
     """One row as an object, nested by the columns' paths, more as an object of arrays by name.
 
     `columns`: arrays or lists of one length; None is null.
@@ -65,17 +66,15 @@ def encode(columns_of: Schema, columns: Mapping[str, Any], **framed: Any) -> byt
         given: Any = nested({name: column[0] for name, column in cells.items()}, columns_of.paths)
     else:
         given = cells
-    return _frame(**framed) + json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+    return prefix(frame, schema_id) + json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def encode_rows(columns_of: Schema, rows: Sequence[Any], **framed: Any) -> bytes:
+def encode_rows(
+    columns_of: Schema, rows: Sequence[Any], frame: str = "none", schema_id: int = 0, **others: Any
+) -> bytes:
     """Rows as they are, one record: each an object or an array."""
     given = rows[0] if len(rows) == 1 else list(rows)
-    return _frame(**framed) + json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _frame(frame: str = "none", schema_id: int = 0, **others: Any) -> bytes:
-    return b"\0" + struct.pack(">I", schema_id) if frame == "registry" else b""
+    return prefix(frame, schema_id) + json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def parse(

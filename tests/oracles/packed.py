@@ -14,18 +14,24 @@ from streamtrain.errors import UserMistake
 from tests.oracles.parsed import Parsed, registry_frame
 
 
-def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
-    """All rows of the schema's columns that `columns` holds (arrays or lists of one length; others are left out).
+def columns_of(
+    schema: Schema, columns: Mapping[str, Any], hashed: bool = True
+) -> tuple[dict[str, packed.PackedColumn], int]:
+    """The schema's columns that `columns` holds (arrays or lists of one length; others are left out), and the rows.
 
-    Raises UserMistake for cells that a packed column cannot hold, and for columns of differing lengths.
+    Raises UserMistake for cells that no column can hold, and for columns of differing lengths.
     """
     named = [(name, column, columns[name]) for name, column in schema.columns if name in columns]
     lengths = {name: len(values) for name, _, values in named}
     if len(set(lengths.values())) > 1:
-        raise UserMistake(f"packed: expected columns of one length, got {lengths}")
-    rows = next(iter(lengths.values()), 0)
-    columns = {name: packed.column_of(schema, name, column, values) for name, column, values in named}
-    return packed.record_of(columns, rows)
+        raise UserMistake(f"expected columns of one length, got {lengths}")
+    found = {name: packed.column_of(schema, name, column, values, hashed) for name, column, values in named}
+    return found, next(iter(lengths.values()), 0)
+
+
+def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
+    """All rows of the schema's columns."""
+    return packed.record_of(*columns_of(schema, columns))
 
 
 EXAMPLE_SCHEMA = Schema.from_columns(

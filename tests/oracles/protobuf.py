@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,8 +16,9 @@ from streamtrain.columns.formats.protobuf_schema import (
 )
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-from tests.oracles.frame import Ask, Frame, frame_of
+from tests.oracles.frame import Ask, Frame, frame_of, prefix
 from tests.oracles.parsed import Parsed, registry_frame
+from tests.oracles.plain_cells import each_row
 from tests.oracles.protobuf_read import Reading, resolved
 from tests.oracles.protobuf_values import message_bytes
 from tests.oracles.protobuf_wire import sized, unzigzag, varint, zigzag
@@ -63,16 +63,7 @@ def encode_rows(
         raise UserMistake(f"protobuf: expected one row for a record of {top.name}, got {len(rows)}")
     columns = {name: column for name, column in columns_of.columns if name in columns_of.record_names}
     cells = {columns_of.paths.get(name, (name,)): column.entry.time_unit(column) for name, column in columns.items()}
-    messages = []
-    for row in rows:
-        if not isinstance(row, Mapping):
-            raise UserMistake(f"protobuf: expected rows with names, got {type(row).__name__}")
-        given = {name: None if value == "" and name in columns else value for name, value in row.items()}
-        try:
-            messages.append(message_bytes(known, row_message, given, cells))
-        except ValueError as error:
-            field, expected, got = error.args
-            raise UserMistake(f"protobuf: {field}: expected {expected}, got {got}") from None
+    messages = each_row("protobuf", rows, columns, lambda row: message_bytes(known, row_message, row, cells))
     before = frame_bytes(schema_id, top) if frame == "registry" else b""
     return before + (messages[0] if many is None else b"".join(sized(many.number, each) for each in messages))
 
@@ -84,7 +75,7 @@ def frame_bytes(schema_id: int, message: Message) -> bytes:
     """
     index = message.index or (0,)
     places = b"\0" if index == (0,) else b"".join(varint(zigzag(each)) for each in (len(index), *index))
-    return b"\0" + struct.pack(">I", schema_id) + places
+    return prefix("registry", schema_id) + places
 
 
 def parse(

@@ -143,12 +143,15 @@ def rmsprop(rate: float, number: int, g: Array, p: Array, v: Array, alpha: float
     return p - rate * g / (np.sqrt(second) + epsilon), second
 
 
+def moments(g: Array, m: Array, v: Array, beta1: float, beta2: float) -> tuple[Array, Array]:
+    return beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+
+
 @update("m", "v", beta1=0.9, beta2=0.999, epsilon=1e-08)
 def adam(
     rate: float, number: int, g: Array, p: Array, m: Array, v: Array, beta1: float, beta2: float, epsilon: float
 ) -> tuple[Array, ...]:
-    first = beta1 * m + (1 - beta1) * g
-    second = beta2 * v + (1 - beta2) * g * g
+    first, second = moments(g, m, v, beta1, beta2)
     ahead, spread = first / (1 - beta1**number), second / (1 - beta2**number)
     return p - rate * ahead / (np.sqrt(spread) + epsilon), first, second
 
@@ -167,8 +170,7 @@ def amsgrad(
     rate: float, number: int, g: Array, p: Array, m: Array, v: Array, most: Array,
     beta1: float, beta2: float, epsilon: float
 ) -> tuple[Array, ...]:
-    first = beta1 * m + (1 - beta1) * g
-    second = beta2 * v + (1 - beta2) * g * g
+    first, second = moments(g, m, v, beta1, beta2)
     largest = np.maximum(most, second)
     ahead, spread = first / (1 - beta1**number), largest / (1 - beta2**number)
     return p - rate * ahead / (np.sqrt(spread) + epsilon), first, second, largest
@@ -181,8 +183,7 @@ def nadam(
 ) -> tuple[Array, ...]:
     mu = [beta1 * (1 - 0.5 * slowing**t) for t in range(1, number + 2)]
     product = float(np.prod(mu[:-1]))
-    first = beta1 * m + (1 - beta1) * g
-    second = beta2 * v + (1 - beta2) * g * g
+    first, second = moments(g, m, v, beta1, beta2)
     ahead = (1 - mu[-2]) * g / (1 - product) + mu[-1] * first / (1 - product * mu[-1])
     return p - rate * ahead / (np.sqrt(second / (1 - beta2**number)) + epsilon), first, second
 
@@ -190,8 +191,7 @@ def nadam(
 def _direction(
     number: int, g: Array, p: Array, m: Array, v: Array, beta1: float, beta2: float, epsilon: float, decay: float
 ) -> tuple[Array, Array, Array]:
-    first = beta1 * m + (1 - beta1) * g
-    second = beta2 * v + (1 - beta2) * g * g
+    first, second = moments(g, m, v, beta1, beta2)
     ahead, spread = first / (1 - beta1**number), second / (1 - beta2**number)
     return ahead / (np.sqrt(spread) + epsilon) + decay * p, first, second
 

@@ -259,23 +259,26 @@ every_format = over("format_name", row_formats(), ids=str)
 every_schema = over("schema", [SCHEMAS[name] for name in PLAIN], ids=PLAIN)
 
 
-def spoiled(record: bytes, take: Callable[[list[bytes]], list[bytes]], count: int, likely: bytes = b"") -> list[bytes]:
+def spoiled(record: bytes, take: Callable[[Iterable[int]], list[int]], count: int, likely: bytes = b"") -> list[bytes]:
     """A record cut at every byte, and `count` times with other bytes in it: of them those that `take` takes."""
-    chance = random.Random(len(record))
-    variants = [record[:size] for size in range(min(len(record), 900))]
-    for _ in range(count if record else 0):
-        worse = bytearray(record)
-        for _ in range(chance.randint(1, 4)):
-            at, kind = chance.randrange(len(worse) or 1), chance.random()
-            byte = chance.choice([chance.randrange(256), *(likely or LIKELY)])
-            if kind < 0.7 and worse:
-                worse[at] = byte
-            elif kind < 0.85:
-                worse[at:at] = bytes([byte])
-            else:
-                del worse[at : at + chance.randint(1, 3)]
-        variants.append(bytes(worse))
-    return take(variants)
+    cuts = min(len(record), 900)
+    numbers = take(range(cuts + (count if record else 0)))
+    return [record[:number] if number < cuts else _worse(record, number, likely or LIKELY) for number in numbers]
+
+
+def _worse(record: bytes, number: int, likely: bytes) -> bytes:
+    """The record with other bytes in one to four places; each number has its own."""
+    chance, worse = random.Random(len(record) << 32 | number), bytearray(record)
+    for _ in range(chance.randint(1, 4)):
+        at, kind = chance.randrange(len(worse) or 1), chance.random()
+        byte = chance.choice([chance.randrange(256), *likely])
+        if kind < 0.7 and worse:
+            worse[at] = byte
+        elif kind < 0.85:
+            worse[at:at] = bytes([byte])
+        else:
+            del worse[at : at + chance.randint(1, 3)]
+    return bytes(worse)
 
 
 @pytest.fixture

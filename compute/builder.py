@@ -12,9 +12,9 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
+from streamtrain.compute.initial_values import ZERO, Start
 from streamtrain.compute.shape import Mismatch, Shape
 from streamtrain.compute.spec import DTYPES, Argument, Array, Call, Outside, PerRow, Ref, Refs, Run
-from streamtrain.compute.start import ZERO, Start
 
 RULES = _native.state_rules()   # how a block's elements may be stored, by its rule
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamtrain.compute.activations import glorot, he, lecun
+from streamtrain.compute.initial_values import ZERO, Start
 from streamtrain.compute.options import Option, Word
-from streamtrain.compute.start import ZERO, Start
 from streamtrain.registry import ModuleRegistry
 
 AUTO = "auto"

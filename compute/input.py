@@ -15,12 +15,12 @@ import numpy as np
 
 from streamtrain.compute import initializers, stateful, stateful_inputs
 from streamtrain.compute.builder import STATISTICS, Builder, Gradient, Tables, Value
+from streamtrain.compute.initial_values import ZERO, Start
 from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
 from streamtrain.compute.ops.entry_table import place_of
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import INSTANCES, Ref, Refs
-from streamtrain.compute.start import ZERO, Start
 from streamtrain.compute.stateful.transform import StatefulSpec
 
 EMBEDDING = Start.uniform(0.05)   # what tables start from, of "auto"

@@ -26,12 +26,12 @@ from streamtrain.compute.builder import GRADIENT, PREDICTING, TRAINING, UPDATE, 
 from streamtrain.compute.fusion import fused
 from streamtrain.compute.graph import Graph, Outlet, Vertex
 from streamtrain.compute.heads import add_losses
+from streamtrain.compute.initial_values import ZERO
 from streamtrain.compute.model_spec import ModelSpec
 from streamtrain.compute.module import Module, Network
 from streamtrain.compute.shape import Shape
 from streamtrain.compute.shape_inference import shapes
 from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, Step, flat, refs_of, size_bytes
-from streamtrain.compute.start import ZERO
 from streamtrain.compute.state import block_view, views
 from streamtrain.compute.tiling import Tiling, tiled
 from streamtrain.compute.update import Update

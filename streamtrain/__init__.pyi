@@ -4,7 +4,7 @@ from streamtrain.clients.live_model import LiveModel as LiveModel
 from streamtrain.clients.predictions import read_predictions as read_predictions
 from streamtrain.clients.published import Published as Published
 from streamtrain.clients.published import RunEnded as RunEnded
-from streamtrain.clients.snapshot import Snapshot as Snapshot
+from streamtrain.clients.snapshot_arrays import Snapshot as Snapshot
 from streamtrain.clients.snapshots import follow_snapshots as follow_snapshots
 from streamtrain.clients.writer import RecordWriter as RecordWriter
 from streamtrain.errors import CheckFailed as CheckFailed
@@ -19,7 +19,7 @@ from streamtrain.errors import StreamtrainError as StreamtrainError
 from streamtrain.errors import TooManyOpenFiles as TooManyOpenFiles
 from streamtrain.errors import UserMistake as UserMistake
 from streamtrain.fitting.callbacks import Moment as Moment
-from streamtrain.fitting.early_stopping.early_stopping import EarlyStopping as EarlyStopping
+from streamtrain.fitting.early_stopping.configuration import EarlyStopping as EarlyStopping
 from streamtrain.fitting.early_stopping.trainer import EarlyStopped as EarlyStopped
 from streamtrain.fitting.early_stopping.trainer import EarlyStoppingParallelTrainer as EarlyStoppingParallelTrainer
 from streamtrain.fitting.early_stopping.trainer import EarlyStoppingTrainer as EarlyStoppingTrainer

@@ -36,18 +36,18 @@ from streamtrain._native import BodyForm
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, UserMistake
 from streamtrain.log import logger_without_repeats
 from streamtrain.run import request_spans
-from streamtrain.run.dead_letters import Letters
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.request_spans import RequestSpans
 from streamtrain.run.roles import predictor
-from streamtrain.serving.app import Application
+from streamtrain.run.unpublished_dead_letters import Letters
+from streamtrain.serving.application import Application
 from streamtrain.serving.config import Config
-from streamtrain.telemetry import devices, processes, server, tracing
-from streamtrain.telemetry.predictor import PredictorMeters
-from streamtrain.telemetry.server import Telemetry
+from streamtrain.telemetry import devices, metrics_server, process_usage, tracing
+from streamtrain.telemetry.metrics_server import Telemetry
+from streamtrain.telemetry.predictor_metrics import PredictorMeters
 from streamtrain.telemetry.serving import ServingTable
 from streamtrain.telemetry.tracing import Tracing, find_exporter, opened
-from streamtrain.telemetry.trainer import TrainerMeters
+from streamtrain.telemetry.trainer_metrics import TrainerMeters
 from streamtrain.topics.dead_letters import Causes, DeadLetter, DeadRange
 from streamtrain.topics.topic import all_topics
 from tests.checks.verify.topics_in_memory import GoodJob
@@ -189,7 +189,7 @@ def letter(part: DeadRange, left_out: int = 0) -> DeadLetter:
 
 
 def test_lag_is_read_from_kafka_whose_absence_ends_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ASK_EVERY_S", 0.01)
+    monkeypatch.setattr(metrics_server, "ASK_EVERY_S", 0.01)
     meters, ends = TrainerMeters("flights", 24), [[130, 60, 5]]
 
     def lag() -> dict[int, int]:
@@ -269,7 +269,7 @@ def test_head_is_answered_without_a_body() -> None:
 
 BUSY = """
 import sys
-from streamtrain.run.process import show_as
+from streamtrain.run.process_settings import show_as
 show_as("worker-7")
 held = bytearray(b"x" * (64 << 20))
 total = sum(at * at for at in range(4_000_000))
@@ -294,7 +294,7 @@ def test_processes_are_reported_by_name() -> None:
 
 
 def test_a_process_that_ends_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "family", lambda process: [process, (1 << 22) + 1])  # above any kernel's pid_max
+    monkeypatch.setattr(process_usage, "family", lambda process: [process, (1 << 22) + 1])  # above any kernel's pid_max
     with Telemetry(0, PredictorMeters("flights")) as telemetry:
         found = [name for name in values(telemetry) if "process_pss" in name]
     assert found == ['streamtrain_process_pss_bytes{process="predictor"}']
@@ -308,8 +308,8 @@ def test_children_are_of_each_thread_that_is_there(monkeypatch: pytest.MonkeyPat
         (task / str(thread)).mkdir(parents=True)
         (task / str(thread) / "children").write_text(children)
         (task / str(100 + thread)).mkdir()  # has ended
-    monkeypatch.setattr(processes, "_PROC", tmp_path)
-    assert sorted(processes.family(10)) == [*range(10, 19), 21, 22]
+    monkeypatch.setattr(process_usage, "_PROC", tmp_path)
+    assert sorted(process_usage.family(10)) == [*range(10, 19), 21, 22]
 
 
 NVML = """
@@ -386,8 +386,9 @@ def test_an_exporter_that_is_not_there_is_a_mistake_and_whoever_asks_for_none_im
     with pytest.raises(UserMistake, match="OTEL_TRACES_EXPORTER: expected an exporter that is installed, got 'zipper'"):
         opened("zipper")
     code = (
-        "import sys; from streamtrain.telemetry.tracing import opened, find_exporter; import streamtrain.serving.app, "
-        "streamtrain.run.roles.predictor, streamtrain.run.roles.coordinator; assert opened(find_exporter({})) is None; "
+        "import sys; from streamtrain.telemetry.tracing import opened, find_exporter; import "
+        "streamtrain.serving.application, streamtrain.run.roles.predictor, streamtrain.run.roles.coordinator; "
+        "assert opened(find_exporter({})) is None; "
         "assert 'opentelemetry.sdk' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Gradient, Value
+from streamtrain.compute.initial_values import Start
 from streamtrain.compute.layers._activated import ACTIVATION, activated, taken_back
 from streamtrain.compute.options import Number, Option
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.start import Start
 
 OPTIONS: dict[str, Option] = {
     "epsilon": Number(least=1e-12, most=1, help="on top of the mean of squares; 1e-5 is usual"),

@@ -6,11 +6,11 @@ weight: statistics are those of the rows that come, weights are of the loss.
 from __future__ import annotations
 
 from streamtrain.compute.builder import FORWARD, INFERENCE, Builder, Gradient, Value
+from streamtrain.compute.initial_values import Start
 from streamtrain.compute.layers._activated import ACTIVATION, activated, taken_back
 from streamtrain.compute.options import Number, Option, Whole
 from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.start import Start
 
 HELP = "columns of mean 0 and variance 1 over a batch, by a learned scale and shift; in a prediction by running ones"
 OPTIONS: dict[str, Option] = {

@@ -10,6 +10,7 @@ from streamtrain import _native
 from streamtrain.compute import activations, initializers
 from streamtrain.compute.activations import glorot
 from streamtrain.compute.builder import Builder, Gradient, Value
+from streamtrain.compute.initial_values import ZERO, Start
 from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.layers._activated import ACTIVATION, NONE, activated, taken_back
 from streamtrain.compute.ops.dense_forward import BUILT_IN
@@ -17,7 +18,6 @@ from streamtrain.compute.ops.dense_grad_weight import TOTALS
 from streamtrain.compute.options import Option, Whole
 from streamtrain.compute.shape import Shape
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.start import ZERO, Start
 
 HELP = "fully connected: y = activation(x w + b)"
 OPTIONS: dict[str, Option] = {

@@ -42,9 +42,9 @@ from streamtrain.files import forms
 from streamtrain.job import settings_table
 from streamtrain.job.mistakes import show_value
 from streamtrain.registry import BaseRegistry
-from streamtrain.telemetry.predictor import PredictorMeters
+from streamtrain.telemetry.predictor_metrics import PredictorMeters
 from streamtrain.telemetry.serving import ServingTable
-from streamtrain.telemetry.trainer import TrainerMeters
+from streamtrain.telemetry.trainer_metrics import TrainerMeters
 from streamtrain.topics import REGISTRY as TOPICS
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
 from streamtrain.topics.topic import Topic, all_topics

@@ -17,7 +17,7 @@
 #include "state/changed.h"
 #include "state/rule.h"
 #include "state/rules/plateau.h"
-#include "state/tally.h"
+#include "state/tally_sum.h"
 
 namespace st {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ring/arena.h"
-#include "state/tally.h"
+#include "state/tally_sum.h"
 
 namespace st {
 

@@ -16,8 +16,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamtrain.broker.archive import make_archive
+from streamtrain.broker.data_folder import Record, load_record, locked, plan_record
 from streamtrain.broker.distribution import Distribution, find_distribution
-from streamtrain.broker.folder import Record, load_record, locked, plan_record
 from streamtrain.broker.node import loaded_classes, log_file, log_tail, node_folder, prepare_node
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake, writing

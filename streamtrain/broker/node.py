@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from streamtrain.broker.archive import recording
+from streamtrain.broker.data_folder import HOST, Node, Record
 from streamtrain.broker.distribution import Distribution
 from streamtrain.broker.fencing import controller_alone, crashed, fenced, wait_until_fenced
-from streamtrain.broker.folder import HOST, Node, Record
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.interruption import uninterrupted

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from streamtrain.job import Job
-from streamtrain.kafka.snapshots import BEST, SnapshotTopic, Version
+from streamtrain.kafka.snapshot_reader import BEST, SnapshotTopic, Version
 
 
 def option(*names: str, help: str) -> Any:

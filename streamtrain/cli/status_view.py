@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from streamtrain.cli.output import age_text, table
-from streamtrain.cli.quality import quality_table, trend, window_name
+from streamtrain.cli.quality_table import quality_table, trend, window_name
 from streamtrain.clients.dead_letters import not_ours
 from streamtrain.compute.confusion import FIGURES
 from streamtrain.compute.early_stopping import NAME

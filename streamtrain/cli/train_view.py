@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from streamtrain.cli.output import Output, age_text, count_text
-from streamtrain.cli.quality import SCORES, quality_table, window_name
+from streamtrain.cli.quality_table import SCORES, quality_table, window_name
 from streamtrain.compute.metrics import by_head
 
 Event = dict[str, Any]

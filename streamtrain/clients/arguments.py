@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.job.sections import JobName
-from streamtrain.kafka.snapshots import BEST, Version
+from streamtrain.kafka.snapshot_reader import BEST, Version
 
 _NAME = TypeAdapter(JobName)
 

@@ -21,7 +21,7 @@ from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, Message
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.kafka.once import Once
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose

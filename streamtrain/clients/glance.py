@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 from streamtrain.compute.metrics import numbers
 from streamtrain.kafka.admin import TopicEnds
 from streamtrain.kafka.control import ControlTopic
-from streamtrain.kafka.reading import Reading
+from streamtrain.kafka.reading_clients import Reading
 from streamtrain.kafka.round_logs import RoundLogTail
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.record_sources.source_kind import source_of
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control

@@ -10,7 +10,7 @@ from dataclasses import replace
 from streamtrain.clients.published import Published, RunEnded, published_of
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics import control, rounds
 from streamtrain.topics.control import Control

@@ -22,9 +22,9 @@ from streamtrain.closing import Closing
 from streamtrain.columns.served import Served
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
-from streamtrain.kafka.errors import explain
+from streamtrain.kafka.error_codes import explain
 from streamtrain.kafka.following import Following
-from streamtrain.kafka.snapshots import SnapshotTopic, Version
+from streamtrain.kafka.snapshot_reader import SnapshotTopic, Version
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.predictions import RowAnswer
 

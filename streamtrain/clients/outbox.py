@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streamtrain.clients.forks import keep_for_ever
-from streamtrain.columns.records import Record
+from streamtrain.columns.record_encoding import Record
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
-from streamtrain.kafka.errors import explain
+from streamtrain.kafka.error_codes import explain
 from streamtrain.log import librdkafka_logger
 
 log = logging.getLogger("streamtrain.writer")

@@ -9,7 +9,7 @@ from streamtrain.clients.arguments import address, job_name
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 from streamtrain.topics import predictions

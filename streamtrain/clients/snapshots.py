@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from streamtrain.clients.arguments import address, job_name, version_of
-from streamtrain.clients.snapshot import Snapshot, snapshot_of
+from streamtrain.clients.snapshot_arrays import Snapshot, snapshot_of
 from streamtrain.kafka.follower import follow
-from streamtrain.kafka.snapshots import SnapshotTopic, Version
+from streamtrain.kafka.snapshot_reader import SnapshotTopic, Version
 
 
 def follow_snapshots(

@@ -18,7 +18,7 @@ from streamtrain.compute.confusion import MATRIX, by_class
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.learning import Learning
-from streamtrain.kafka.reading import Reading
+from streamtrain.kafka.reading_clients import Reading
 from streamtrain.topics.dead_letters import Causes
 from streamtrain.topics.rounds import RoundLog
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 

@@ -23,7 +23,7 @@ from streamtrain.clients.arguments import job_of
 from streamtrain.clients.forks import after_fork
 from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
 from streamtrain.columns.kinds.key import key_bytes
-from streamtrain.columns.records import Record, Records, header_bytes
+from streamtrain.columns.record_encoding import Record, Records, header_bytes
 from streamtrain.columns.rejected import Rejected
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job

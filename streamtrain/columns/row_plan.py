@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamtrain import _native
 from streamtrain.columns.formats import Format, is_lines, options
 from streamtrain.columns.kinds.kind import Block
-from streamtrain.columns.records import Records, RowRecords
+from streamtrain.columns.record_encoding import Records, RowRecords
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import aligned

@@ -17,7 +17,7 @@ from streamtrain.columns.formats import Format
 from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.paths import nested, place
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 
 _SCRATCH_ROWS = 1024

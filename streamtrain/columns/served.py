@@ -20,8 +20,8 @@ from streamtrain.compute.enlarged import enlarged
 from streamtrain.compute.evaluator import Evaluator
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module import Module
-from streamtrain.compute.pages import LEAST_BYTES, Base, Put
 from streamtrain.compute.seen import Seen
+from streamtrain.compute.shared_pages import LEAST_BYTES, Base, Put
 from streamtrain.compute.state import Layout
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.topics.chunks import Stored

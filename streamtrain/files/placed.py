@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from streamtrain import _native
 from streamtrain.columns.formats import Format
 from streamtrain.columns.forms import FileRows
-from streamtrain.columns.records import Own, Record, Records
+from streamtrain.columns.record_encoding import Own, Record, Records
 from streamtrain.columns.rejected import Rejected, Unreadable
 from streamtrain.columns.rows import row_counter
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size
 from streamtrain.files.column_selection import ColumnSelection
+from streamtrain.files.file_records import BLOCK_ROWS, PACK_ROWS, RECORD_BYTES
 from streamtrain.files.reading import read_blocks
-from streamtrain.files.records import BLOCK_ROWS, PACK_ROWS, RECORD_BYTES
 
 _NO_ROW = (b"\xff", b"", b"\0", b"\xff" * 16)  # in one format or another no record
 

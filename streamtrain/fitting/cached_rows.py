@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamtrain.columns.records import RowRecords
+from streamtrain.columns.record_encoding import RowRecords
 from streamtrain.columns.rejected import Rejected, RejectedRows, Rejecting
 from streamtrain.columns.row_cache import RowCache
 from streamtrain.columns.row_plan import LeftOut, cell_path
 from streamtrain.errors import UserMistake
-from streamtrain.files.records import FileRecords
+from streamtrain.files.file_records import FileRecords
 from streamtrain.fitting.parallel_wrapper import given_as
 from streamtrain.job import Job
 

@@ -11,8 +11,8 @@ from streamtrain.compute.metrics import is_of_one_window
 from streamtrain.compute.spec import Array
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
+from streamtrain.fitting.fit_history import History
 from streamtrain.fitting.fitted import Fitted, fitted_of
-from streamtrain.fitting.history import History
 from streamtrain.job import Job
 from streamtrain.topics.chunks import Stored
 

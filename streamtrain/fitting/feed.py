@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.columns.records import Record, Records, RowRecords
+from streamtrain.columns.record_encoding import Record, Records, RowRecords
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.errors import UserMistake
-from streamtrain.files.records import PACK_ROWS, RECORD_BYTES, FileRecords
+from streamtrain.files.file_records import PACK_ROWS, RECORD_BYTES, FileRecords
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format
 

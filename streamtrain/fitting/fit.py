@@ -10,17 +10,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from streamtrain.clients.snapshot import Snapshot
+from streamtrain.clients.snapshot_arrays import Snapshot
 from streamtrain.columns.forms import collected
 from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
 from streamtrain.errors import StreamtrainError, UserMistake
-from streamtrain.files.records import FileRecords
+from streamtrain.files.file_records import FileRecords
 from streamtrain.fitting.callbacks import Callbacks
+from streamtrain.fitting.fit_progress import show_progress
+from streamtrain.fitting.fit_start import Start
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.fitting.given_labels import check_labels
 from streamtrain.fitting.memory_run import MemoryRun
-from streamtrain.fitting.progress import show_progress
-from streamtrain.fitting.start import Start
 from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
 from streamtrain.run.host import Event

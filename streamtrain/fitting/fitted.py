@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from streamtrain.clients.scorer import Errors, Scorer
-from streamtrain.clients.snapshot import Snapshot, snapshot_of
+from streamtrain.clients.snapshot_arrays import Snapshot, snapshot_of
 from streamtrain.columns.rejected import RejectedRows
 from streamtrain.columns.served import Served
 from streamtrain.compute.torch import TorchModule
-from streamtrain.fitting.history import History
+from streamtrain.fitting.fit_history import History
 from streamtrain.moving.snapshot_file import SAVED, Origin, SnapshotFile, head
 from streamtrain.record_sources.source_changes import MEMORY
 from streamtrain.topics import manifest

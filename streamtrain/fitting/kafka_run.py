@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from streamtrain.clients.history import history, run_ends
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.errors import CheckFailed, KafkaUnreachable, Replaced, StreamtrainError, UserMistake
+from streamtrain.fitting.fit_history import History, Step
 from streamtrain.fitting.fitted import Fitted, fitted_of
-from streamtrain.fitting.history import History, Step
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.moving.importing import Import
 from streamtrain.moving.snapshot_file import Origin, SnapshotFile
 from streamtrain.run.host import Event

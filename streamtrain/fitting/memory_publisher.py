@@ -6,9 +6,9 @@ from streamtrain.columns.rejected import Rejected, RejectedRows
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.watching import Watching
-from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
+from streamtrain.run.unpublished_dead_letters import Letters
 from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.dead_letters import Causes, DeadRange
 from streamtrain.topics.snapshots import Publication

@@ -20,8 +20,8 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.fitting.feed import Feed
+from streamtrain.fitting.fit_start import Start, begun
 from streamtrain.fitting.memory_publisher import MemoryPublisher
-from streamtrain.fitting.start import Start, begun
 from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
 from streamtrain.log import get_logger

@@ -12,9 +12,9 @@ from streamtrain.columns.rejected import MAX_REJECTED
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.fit import fit, job_of
+from streamtrain.fitting.fit_progress import show_progress
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.fitting.kafka_run import train_to_end
-from streamtrain.fitting.progress import show_progress
 from streamtrain.job import Job
 from streamtrain.job.mistakes import JobMistakes
 from streamtrain.run.host import Event

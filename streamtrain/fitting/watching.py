@@ -10,8 +10,8 @@ from streamtrain.columns.rejected import RejectedRows
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.callbacks import Callbacks, Moment
+from streamtrain.fitting.fit_history import History, Step
 from streamtrain.fitting.fitted import Fitted, fitted_of
-from streamtrain.fitting.history import History, Step
 from streamtrain.fitting.pace import Pace
 from streamtrain.job import Job
 from streamtrain.run.publication import Assembled

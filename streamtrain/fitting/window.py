@@ -23,8 +23,8 @@ from streamtrain.errors import UserMistake
 from streamtrain.fitting import minimizers
 from streamtrain.fitting.cached_rows import cache_rows
 from streamtrain.fitting.fit import job_of
+from streamtrain.fitting.fit_history import History
 from streamtrain.fitting.fitted import Fitted, fitted_of
-from streamtrain.fitting.history import History
 from streamtrain.fitting.memory_publisher import stored_of
 from streamtrain.fitting.minimizers import Minimum, WindowStep
 from streamtrain.job import Job

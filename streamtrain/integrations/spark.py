@@ -21,7 +21,7 @@ from streamtrain.errors import RecordError, UserMistake
 from streamtrain.integrations.spark_reading import RangeReader, ReadSettings, StreamReader, spark_schema
 from streamtrain.integrations.spark_writing import BatchWriter, EpochWriter, Target
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.topics.topic import row_topics
 
 _OPTIONS = {

@@ -28,7 +28,7 @@ from streamtrain.errors import RecordError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 

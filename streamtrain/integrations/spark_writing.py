@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from streamtrain import _native
-from streamtrain.columns.records import Record, Records
+from streamtrain.columns.record_encoding import Record, Records
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.clients import KafkaConsumer

@@ -14,12 +14,12 @@ from torch import Tensor, from_numpy, nn
 
 from streamtrain import _native
 from streamtrain.clients.scorer import Scorer
-from streamtrain.clients.snapshot import Snapshot
+from streamtrain.clients.snapshot_arrays import Snapshot
 from streamtrain.columns.served import Served, Shape
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module_spec import COUNTERS, Inputs, ModuleSpec
 from streamtrain.compute.spec import Array, InSlot, Run
-from streamtrain.compute.torch.source import FOLDED
+from streamtrain.compute.torch.module_source import FOLDED
 from streamtrain.errors import UserMistake
 
 __all__ = ["Inputs", "inputs", "load_snapshot", "offset", "state_dict"]

@@ -13,12 +13,12 @@ from streamtrain.compute import averagings, graph, heads, layers, losses, optimi
 from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
 from streamtrain.job.affinity import core_lists
-from streamtrain.job.engine import figures, graph_of, schema_of, state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
+from streamtrain.job.job_model import figures, graph_of, schema_of, state_bytes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
-from streamtrain.job.network import beside_mistakes
+from streamtrain.job.named_network import beside_mistakes
 from streamtrain.job.sections import MOST_ROWS, Records
-from streamtrain.job.sources import Gathered
+from streamtrain.job.setting_sources import Gathered
 from streamtrain.registry import nearest
 from streamtrain.topics.topic import all_topics
 

@@ -9,7 +9,7 @@ from streamtrain.compute.options import Document
 from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.sections import Records
-from streamtrain.job.sources import Gathered
+from streamtrain.job.setting_sources import Gathered
 from streamtrain.schemas import is_framed
 
 

@@ -25,7 +25,7 @@ from streamtrain.job.sections import (
     Topics,
     Train,
 )
-from streamtrain.job.sources import APART, Gathered
+from streamtrain.job.setting_sources import APART, Gathered
 from streamtrain.job.words import bare, plain, takes
 from streamtrain.registry import nearest
 

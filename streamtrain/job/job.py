@@ -21,12 +21,12 @@ from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together
 from streamtrain.job.documents import check_frame, check_schema, frame_records, read_documents
-from streamtrain.job.engine import engine_spec, schema_of, state_bytes
 from streamtrain.job.file import SECTIONS, JobFile, check_values
+from streamtrain.job.job_model import engine_spec, schema_of, state_bytes
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
-from streamtrain.job.network import with_network
+from streamtrain.job.named_network import with_network
 from streamtrain.job.registry_settings import RegistrySettings, registry_settings
 from streamtrain.job.round_sizes import RoundSizes, round_sizes
 from streamtrain.job.sections import (
@@ -39,7 +39,7 @@ from streamtrain.job.sections import (
     TopicSettings,
     Train,
 )
-from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
+from streamtrain.job.setting_sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.schemas import bare_format, job_format
 from streamtrain.topics.topic import topic
 

@@ -13,7 +13,7 @@ from streamtrain import _native
 from streamtrain.job.librdkafka import accepts, properties
 from streamtrain.job.lines import Path
 from streamtrain.job.mistakes import Mistake, show_path
-from streamtrain.job.sources import Gathered
+from streamtrain.job.setting_sources import Gathered
 from streamtrain.registry import nearest
 
 SIDES = ("consumer", "producer")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from streamtrain.job.kafka_settings import flatten
 from streamtrain.job.lines import Path
 from streamtrain.job.mistakes import Mistake
-from streamtrain.job.sources import Gathered
+from streamtrain.job.setting_sources import Gathered
 
 Value = str | int | float | bool
 

@@ -17,7 +17,7 @@ from streamtrain.job.file import JobFile
 from streamtrain.job.kafka_settings import OWNED, SIDES
 from streamtrain.job.mistakes import show_value
 from streamtrain.job.sections import Head, TopicSettings
-from streamtrain.job.sources import ENVIRONMENT_PREFIX
+from streamtrain.job.setting_sources import ENVIRONMENT_PREFIX
 from streamtrain.job.words import bare, default, takes
 
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 from streamtrain import _native
 from streamtrain._native import KafkaResponse
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
-from streamtrain.kafka.errors import Heard, explain, no_such_topic, response_to
+from streamtrain.kafka.error_codes import Heard, explain, no_such_topic, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics.topic import BROKER_DEFAULT, TopicWish, same_cleanup

@@ -13,7 +13,7 @@ from streamtrain._native import KafkaCode
 from streamtrain.closing import Closing
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka import library
-from streamtrain.kafka.errors import Heard, explain
+from streamtrain.kafka.error_codes import Heard, explain
 from streamtrain.kafka.settings import Purpose, client_settings, flat_settings
 from streamtrain.log import librdkafka_logger
 

@@ -10,8 +10,8 @@ from typing import Generic, NamedTuple, TypeVar
 from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
-from streamtrain.kafka.errors import is_passing
-from streamtrain.kafka.snapshots import BEST, SnapshotTopic, Version
+from streamtrain.kafka.error_codes import is_passing
+from streamtrain.kafka.snapshot_reader import BEST, SnapshotTopic, Version
 from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.shelves import is_manifest, is_model_chunk
 

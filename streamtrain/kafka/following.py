@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.follower import Follower
-from streamtrain.kafka.snapshots import BEST, SnapshotTopic, Version
+from streamtrain.kafka.snapshot_reader import BEST, SnapshotTopic, Version
 from streamtrain.topics.chunks import Located, Stored
 
 T = TypeVar("T")

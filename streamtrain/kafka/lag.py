@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from streamtrain import _native
 from streamtrain._native import KafkaResponse
 from streamtrain.kafka.clients import KafkaConsumer
-from streamtrain.kafka.errors import response_to
+from streamtrain.kafka.error_codes import response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 from streamtrain import _native
 from streamtrain._native import KafkaEnding, KafkaNext, KafkaOutcome
 from streamtrain.kafka.clients import ANY_PARTITION, TransactionalProducer
-from streamtrain.kafka.errors import is_passing
+from streamtrain.kafka.error_codes import is_passing
 from streamtrain.kafka.settings import Purpose
 
 _PREPARE_S = 60.0  # for another's transaction of this name to end, and a broker to come back

@@ -9,7 +9,7 @@ from streamtrain import _native
 from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka.clients import KafkaConsumer, Message
-from streamtrain.kafka.errors import is_passing
+from streamtrain.kafka.error_codes import is_passing
 
 TIMEOUT_S = 8.0  # without a message
 _AT_ONCE = 1000

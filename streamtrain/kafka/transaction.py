@@ -26,7 +26,7 @@ from streamtrain.errors import (
 )
 from streamtrain.failpoints import hit
 from streamtrain.kafka.clients import ANY_PARTITION, TransactionalProducer
-from streamtrain.kafka.errors import response_to
+from streamtrain.kafka.error_codes import response_to
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import Reminder, get_logger
 from streamtrain.topics.chunks import Located

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamtrain.errors import SnapshotError, UserMistake
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.moving.snapshot_file import Origin, SnapshotFile, head, place_of
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import encode

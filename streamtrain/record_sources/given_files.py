@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtrain.columns.records import Record
+from streamtrain.columns.record_encoding import Record
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile

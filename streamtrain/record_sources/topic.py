@@ -10,7 +10,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
-from streamtrain.kafka.errors import explain
+from streamtrain.kafka.error_codes import explain
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 from streamtrain.record_sources.source_kind import (

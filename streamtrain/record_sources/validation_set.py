@@ -15,8 +15,8 @@ from streamtrain.columns.row_plan import Around
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.quality import HELD_OUT
 from streamtrain.errors import UserMistake
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.found import FoundFile, found_files
-from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer

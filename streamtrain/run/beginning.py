@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from streamtrain.compute.model import Model
-from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.publisher import Publisher
 from streamtrain.run.round_log import Columns
+from streamtrain.run.unpublished_dead_letters import Letters
 
 State = npt.NDArray[np.uint8]
 

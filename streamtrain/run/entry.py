@@ -13,7 +13,7 @@ from streamtrain import exits, failpoints
 from streamtrain.errors import KafkaBroken, StreamtrainError
 from streamtrain.log import configure_logging, get_logger
 from streamtrain.run import roles
-from streamtrain.run.process import die_with_parent, show_as
+from streamtrain.run.process_settings import die_with_parent, show_as
 
 log = get_logger("streamtrain.run.__main__")
 

@@ -13,13 +13,13 @@ from streamtrain.columns.formats import lacks_schema
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.found import FoundFile
-from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
 from streamtrain.job.round_sizes import SLOW_ROWS_PER_S, largest_rates
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.record_sources.source_kind import source_of
 from streamtrain.record_sources.topic_source import record_source_of
 from streamtrain.record_sources.validation_set import load_validation_set, named_files

@@ -23,7 +23,7 @@ from streamtrain.interruption import uninterrupted
 from streamtrain.log import get_logger
 from streamtrain.run import roles
 from streamtrain.run.entry import run_to_end
-from streamtrain.run.process import adopt_orphans, die_with_parent, show_as
+from streamtrain.run.process_settings import adopt_orphans, die_with_parent, show_as
 
 NAME = "fork server"  # as `ps -o comm` shows it
 _ANSWER_S = 30.0

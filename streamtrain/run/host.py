@@ -21,7 +21,7 @@ from streamtrain.failpoints import for_life
 from streamtrain.log import get_logger
 from streamtrain.run.environment import ENVIRONMENT
 from streamtrain.run.fork_server import ForkedProcess, ForkServer
-from streamtrain.run.process import open_standard_streams
+from streamtrain.run.process_settings import open_standard_streams
 
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 

@@ -14,9 +14,9 @@ from streamtrain.background import in_background
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.transaction import Batch, Transactions, replaced
 from streamtrain.record_sources.record_source import RecordSource
-from streamtrain.run.dead_letters import Letters, LettersFirst
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
+from streamtrain.run.unpublished_dead_letters import Letters, LettersFirst
 from streamtrain.run.watch import Watch
 from streamtrain.telemetry.tracing import Tracing
 from streamtrain.topics import control, rounds, snapshots

@@ -14,7 +14,7 @@ from streamtrain.build import build_digest
 from streamtrain.errors import CheckFailed, SnapshotError
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic, take_back
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.kafka.transaction import Unfinished
 from streamtrain.topics import control
 from streamtrain.topics.chunks import Located

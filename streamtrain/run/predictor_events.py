@@ -10,7 +10,7 @@ from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaDenied, KafkaUnreachable, StreamtrainError, TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Event
-from streamtrain.kafka.errors import Heard, explain, is_passing
+from streamtrain.kafka.error_codes import Heard, explain, is_passing
 from streamtrain.log import logger_without_repeats
 
 log = logger_without_repeats(f"{__name__}.kafka")

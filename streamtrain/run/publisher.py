@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
+from streamtrain.run.unpublished_dead_letters import Letters
 
 
 class Publisher(Protocol):

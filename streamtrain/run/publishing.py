@@ -26,7 +26,6 @@ from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
 from streamtrain.job.learning import Learning
 from streamtrain.log import get_logger
-from streamtrain.run.dead_letters import Ceiling, Letters, publication_letters, unpublished_causes
 from streamtrain.run.judging import Judging
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.named_schemas import NamedSchemas
@@ -34,6 +33,7 @@ from streamtrain.run.publication import Assembled, Assembler, adopt, score_after
 from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.run.publisher import Publisher
 from streamtrain.run.round_log import Columns, UnpublishedRounds
+from streamtrain.run.unpublished_dead_letters import Ceiling, Letters, publication_letters, unpublished_causes
 from streamtrain.topics.dead_letters import Causes
 
 log = get_logger("streamtrain.train")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain.job import Job
-from streamtrain.kafka.snapshots import Version
+from streamtrain.kafka.snapshot_reader import Version
 
 MOST_BYTES = 8 << 20  # of a body; a row of 30 numbers is 500
 MOST_REQUESTS = 512  # answered at once in one process: each is in memory

@@ -16,8 +16,8 @@ from streamtrain.columns.kinds.parsed import NumberKind
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError
 from streamtrain.registry import nearest
-from streamtrain.serving.model import HttpScorer
 from streamtrain.serving.reply import Refusal, Reply, as_json
+from streamtrain.serving.served_model import HttpScorer
 from streamtrain.serving.tensors import Cells, Tensor, TensorError, datatype_of, read_inputs, write_output
 
 HEAD_LENGTH = b"inference-header-content-length"  # bytes of JSON at a body's start, where tensors follow

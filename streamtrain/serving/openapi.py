@@ -12,7 +12,7 @@ from typing import Any
 
 from streamtrain.columns.kinds.parsed import NumberKind
 from streamtrain.columns.schema import Schema
-from streamtrain.serving.model import HttpModel
+from streamtrain.serving.served_model import HttpModel
 
 _ERROR = {"type": "object", "properties": {name: {"type": "string"} for name in ("path", "reason", "where")}}
 _LINEAGE = {

@@ -10,9 +10,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from streamtrain import __version__
 from streamtrain.serving.asgi import App
 from streamtrain.serving.inferring import inputs_of, outputs_of
-from streamtrain.serving.model import HttpModel, HttpScorer
 from streamtrain.serving.openapi import described, page
 from streamtrain.serving.reply import as_json
+from streamtrain.serving.served_model import HttpModel, HttpScorer
 from streamtrain.telemetry.serving import ServingTable
 
 EXTENSIONS = ["binary_tensor_data"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from streamtrain._native import BodyForm
-from streamtrain.serving.model import BodyAnswer, HttpScorer
 from streamtrain.serving.reply import Reply
+from streamtrain.serving.served_model import BodyAnswer, HttpScorer
 
 _CODES = {BodyForm.ROW: 200, BodyForm.ROWS: 200, BodyForm.BROKEN: 400, BodyForm.TOO_LARGE: 413}
 

@@ -17,7 +17,7 @@ from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import CheckFailed, StreamtrainError
 from streamtrain.log import configure_logging, get_logger
 from streamtrain.run.back_off import BackOff
-from streamtrain.run.process import die_with_parent, show_as
+from streamtrain.run.process_settings import die_with_parent, show_as
 from streamtrain.serving.access_log import process_name
 from streamtrain.serving.config import DRAIN_S, Config
 from streamtrain.serving.server import bound, serve

@@ -11,10 +11,10 @@ from typing import Any
 from streamtrain.errors import UserMistake
 from streamtrain.kafka import library
 from streamtrain.serving.access_log import AccessLog, process_name
-from streamtrain.serving.app import Application
+from streamtrain.serving.application import Application
 from streamtrain.serving.config import DRAIN_S, HEAD_BYTES, HEAD_S, KEEP_ALIVE_S, STALLED_S, Config
-from streamtrain.serving.model import HttpModel
 from streamtrain.serving.pages import pages
+from streamtrain.serving.served_model import HttpModel
 from streamtrain.telemetry.serving import ServingRow, ServingTable
 from streamtrain.telemetry.tracing import opened as tracing_to
 

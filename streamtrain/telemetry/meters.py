@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from streamtrain import __version__
 from streamtrain.telemetry.devices import Devices
-from streamtrain.telemetry.processes import Processes
+from streamtrain.telemetry.process_usage import Processes
 from streamtrain.topics.dead_letters import MAX_CAUSES, OTHER
 
 Event = Mapping[str, Any]

@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from streamtrain import __version__
-from streamtrain.telemetry.processes import Processes
+from streamtrain.telemetry.process_usage import Processes
 
 BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 CODES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 429, 500, 503)

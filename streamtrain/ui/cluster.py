@@ -12,8 +12,8 @@ from streamtrain.background import in_background
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.topics.topic import topic
-from streamtrain.ui.following import Following
-from streamtrain.ui.reader import Reader
+from streamtrain.ui.followed_job import Following
+from streamtrain.ui.job_reader import Reader
 from streamtrain.ui.scraping import Given, Scraping
 from streamtrain.ui.system import System
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamtrain.ui.charts import Chart, Line
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 from streamtrain.ui.marks import Mark
 from streamtrain.ui.points import Point, Points, thinned
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from streamtrain.compute import snapshot as payload
 from streamtrain.errors import KafkaUnreachable, SnapshotError, StreamtrainError, UserMistake
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.topics.manifest import CHUNK_BYTES
 from streamtrain.ui.block_figures import STEPS, figures, sampled
 from streamtrain.ui.examined import MOST_VERSIONS, Examined, Snapshots
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 
 log = logging.getLogger("streamtrain.ui")
 

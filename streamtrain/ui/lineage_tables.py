@@ -9,7 +9,7 @@ from typing import Any
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.ui import html, telling
-from streamtrain.ui.tracing import Traced
+from streamtrain.ui.provenance import Traced
 
 _WHEN = "%Y-%m-%d %H:%M:%S"
 _MOST_RANGES = 200

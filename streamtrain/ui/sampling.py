@@ -26,12 +26,12 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.record_sources.source_kind import source_of
 from streamtrain.schemas import job_format
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 
 ROWS = 10_000  # at each end
 NAMED_ROWS = 2_000  # of these, whose texts are counted by name

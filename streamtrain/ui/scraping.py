@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from streamtrain.errors import CheckFailed, UserMistake
-from streamtrain.ui import metrics
+from streamtrain.ui import metric_values
 from streamtrain.ui.in_time import opened
 from streamtrain.ui.system import System
 
@@ -90,7 +90,7 @@ class Address:
     def _follow(self) -> None:
         while not self._closing.is_set():
             try:
-                self._take(metrics.read(self._ask()))
+                self._take(metric_values.read(self._ask()))
             except Exception as error:  # whatever an address answers, it is asked again
                 self.error = _format_error(error)
                 self._lost(self.jobs | {self.given.job}, self.error)
@@ -106,7 +106,7 @@ class Address:
             raise CheckFailed(f"expected at most {_MOST_BYTES:,} bytes, got more")
         return str(found.decode("utf-8", "replace"))
 
-    def _take(self, found: Mapping[str, metrics.Values]) -> None:
+    def _take(self, found: Mapping[str, metric_values.Values]) -> None:
         self.error, self.jobs = "", self.jobs | frozenset(found)
         for job, values in found.items():
             if self.given.job in ("", job) and (system := self._system_of(job)) is not None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from streamtrain.ui import metrics
-from streamtrain.ui.metrics import Values, one
+from streamtrain.ui import metric_values
+from streamtrain.ui.metric_values import Values, one
 from streamtrain.ui.points import Points
 
 MB = 1e6
@@ -36,15 +36,15 @@ class Report:
     @property
     def role(self) -> str:
         """trainer, serve, predictor, or unknown before it has answered."""
-        if metrics.RING in self.values:
+        if metric_values.RING in self.values:
             return "trainer"
-        if metrics.SERVING in self.values:
+        if metric_values.SERVING in self.values:
             return "serve"
-        return "predictor" if metrics.REQUESTS in self.values else "unknown"
+        return "predictor" if metric_values.REQUESTS in self.values else "unknown"
 
     @property
     def lag(self) -> float:
-        return sum(self.values.get(metrics.LAG, {}).values())
+        return sum(self.values.get(metric_values.LAG, {}).values())
 
 
 class System:
@@ -94,12 +94,12 @@ class System:
         if trainers and all(each.error and LOST_S < now_s - each.lost_s < age_s + LOST_S for each in trainers):
             return "dead"
         living = [each for each in trainers if not each.error]
-        return "idle" if any(one(each.values, metrics.READY) == 1 and not each.lag for each in living) else ""
+        return "idle" if any(one(each.values, metric_values.READY) == 1 and not each.lag for each in living) else ""
 
     def _by_process(self, report: Report) -> Iterator[tuple[str, float]]:
         for name, cores in report.cores.items():
             yield _CPU + self._own(name, report.url), round(cores, 3)
-        for name, size in report.values.get(metrics.PSS_BYTES, {}).items():
+        for name, size in report.values.get(metric_values.PSS_BYTES, {}).items():
             yield _PSS + self._own(name, report.url), round(size / MB, 1)
 
     def _own(self, process: str, url: str) -> str:
@@ -109,30 +109,30 @@ class System:
 
 def _cores(before: Report, values: Values, now_s: float) -> dict[str, float]:
     """Processor time a second since the answer before; of processes that are the same."""
-    then, elapsed_s = before.values.get(metrics.CPU_S, {}), now_s - before.at_s
+    then, elapsed_s = before.values.get(metric_values.CPU_S, {}), now_s - before.at_s
     return {
-        name: (total - then[name]) / elapsed_s for name, total in values.get(metrics.CPU_S, {}).items()
+        name: (total - then[name]) / elapsed_s for name, total in values.get(metric_values.CPU_S, {}).items()
         if before.at_s and name in then and total >= then[name] and elapsed_s > 0
     }  # fmt: skip
 
 
 def _transaction(before: Report, values: Values) -> float | None:
     """Returns the mean seconds of a publication's transaction since the answer before; None if there was none."""
-    count, total = one(values, metrics.TRANSACTIONS), one(values, metrics.TRANSACTIONS_S)
+    count, total = one(values, metric_values.TRANSACTIONS), one(values, metric_values.TRANSACTIONS_S)
     if count is None or total is None:
         return None
-    count_then = one(before.values, metrics.TRANSACTIONS) or 0.0
-    total_then = one(before.values, metrics.TRANSACTIONS_S) or 0.0
+    count_then = one(before.values, metric_values.TRANSACTIONS) or 0.0
+    total_then = one(before.values, metric_values.TRANSACTIONS_S) or 0.0
     if count < count_then:  # begun again
         count_then = total_then = 0.0
     return (total - total_then) / (count - count_then) if count > count_then else None
 
 
 def _figures(values: Values) -> Iterator[tuple[str, float]]:
-    for name, metric in (("ring.used", metrics.RING_USED), ("ring.slots", metrics.RING)):
+    for name, metric in (("ring.used", metric_values.RING_USED), ("ring.slots", metric_values.RING)):
         if (value := one(values, metric)) is not None:
             yield name, value
-    for device, share in values.get(metrics.GPU_USED, {}).items():
+    for device, share in values.get(metric_values.GPU_USED, {}).items():
         yield f"gpu.used.{device}", share * 100
-    for device, size in values.get(metrics.GPU_MEMORY_USED_BYTES, {}).items():
+    for device, size in values.get(metric_values.GPU_MEMORY_USED_BYTES, {}).items():
         yield f"gpu.memory.{device}", size / MB

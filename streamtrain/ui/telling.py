@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamtrain.compute.metrics import constant_of, numbers, usual
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 
 NONE = "-"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from streamtrain.background import in_background
 from streamtrain.checks.verify import Report, verify
 from streamtrain.errors import StreamtrainError
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 
 log = logging.getLogger("streamtrain.ui")
 

@@ -34,7 +34,11 @@ OPTIONAL = {
     "scipy", "simplejpeg", "soundfile", "torch", "uvicorn",
 }  # fmt: skip
 # what serves metrics, where a run is to: its packages take 2 MB
-SELDOM = {"streamtrain.telemetry.predictor", "streamtrain.telemetry.server", "streamtrain.telemetry.trainer"}
+SELDOM = {
+    "streamtrain.telemetry.predictor_metrics",
+    "streamtrain.telemetry.metrics_server",
+    "streamtrain.telemetry.trainer_metrics",
+}
 # what runs whatever the rows come from and the publications go to, and those that come from memory and go there
 KNOW_NO_KAFKA = {
     "run.host", "run.beginning", "run.publication", "run.publishing", "run.publisher", "run.roles.worker",
@@ -43,7 +47,7 @@ KNOW_NO_KAFKA = {
 # where confluent_kafka is: it brings the library, asks for topics, and has the objects that users hand us
 KNOW_CONFLUENT = (
     "streamtrain.broker", "streamtrain.clients.outbox", "streamtrain.clients.writer",
-    "streamtrain.kafka.admin", "streamtrain.kafka.errors", "streamtrain.kafka.library", "streamtrain.schemas",
+    "streamtrain.kafka.admin", "streamtrain.kafka.error_codes", "streamtrain.kafka.library", "streamtrain.schemas",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ ALLOWED = {
     "streamtrain/clients/glance.py": {
         "records, snapshots, rounds, control, dead-letters, predictions": "the topics a status and the page need",
     },
-    "streamtrain/cli/first_job/sources.py": {"json, msgpack": "formats whose records say what they are"},
+    "streamtrain/cli/first_job/inputs.py": {"json, msgpack": "formats whose records say what they are"},
     "streamtrain/cli/commands/demo.py": {"train, predict": "the two commands that the demo runs"},
     "streamtrain/columns/expression.py": {"number, text": _CELL},
     "streamtrain/columns/kinds/bags.py": {"sparse, text": "how much the cells of some kinds hold"},

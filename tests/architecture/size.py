@@ -4,6 +4,7 @@ reads the environment in one place."""
 from __future__ import annotations
 
 import ast
+import collections
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ CLASS_LINES, FUNCTION_LINES = 400, 60
 LINE_COLUMNS = 120
 DOCSTRING_LINES = 5
 OPENINGS = re.compile(r"\s*(As|How|Its|Of|That|Their|Those|To|What|Where|Whether|Who|Whose)\b")
+PRODUCT = ("streamtrain", "compute", "topics")
 NATIVE = (".h", ".cpp", ".cu", ".cuh")
 LATER = re.compile("TO" + r"DO|FIX" + "ME|X" + "XX")
 
@@ -72,6 +74,17 @@ def test_no_identifier_is_a_participle(python_trees):
             if word and word not in SEEN_OUTSIDE and not word.startswith("test_") and PARTICIPLES.search(word):
                 found.add(f"{name}:{node.lineno} {word}")
     assert found == set()
+
+
+def test_a_module_has_a_name_of_its_own(tracked):
+    """An entry of a registry is named as users name it, whatever else has that name."""
+    stems = collections.defaultdict(list)
+    for name in map(Path, tracked):
+        if name.suffix == ".py" and name.parts[0] in PRODUCT and name.stem not in ("__init__", "__main__"):
+            registry = name.parent / "__init__.py"
+            if not (registry.exists() and "\nREGISTRY = " in text(str(registry))):
+                stems[name.stem].append(str(name))
+    assert {stem: names for stem, names in stems.items() if len(names) > 1} == {}
 
 
 def test_nothing_is_left_for_later(tracked):

@@ -22,14 +22,14 @@ from slots import RowSlot, set_rows
 
 from streamtrain import Job, RecordWriter
 from streamtrain.columns import media, sounds
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.sounds import SoundForm
 from streamtrain.demo.flights import FEATURES, load_flights
 from streamtrain.files.blocks import Size
 from streamtrain.files.column_selection import ColumnSelection
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.reading import read_blocks
-from streamtrain.files.records import FileRecords
 from tests.bench.bed import NAMES, job_text, table
 from tests.bench.decode import decoder, each_of
 from tests.bench.harness import Line, Run, Sides, bench, best_times, in_turns, rates

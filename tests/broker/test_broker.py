@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 from streamtrain.broker import Broker, broker_status, distribution, find_broker, stop_broker
 from streamtrain.broker import start_broker as start_as_users_do
 from streamtrain.broker.archive import KEPT
+from streamtrain.broker.data_folder import load_record, locked, port_free
 from streamtrain.broker.distribution import ARCHIVES, JAR_LIST, Distribution, find_distribution, jar_path
-from streamtrain.broker.folder import load_record, locked, port_free
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake
 

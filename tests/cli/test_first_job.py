@@ -22,8 +22,8 @@ from long_tables import in_full_all
 from sending import send
 
 from streamtrain.cli.first_job.columns import decide
+from streamtrain.cli.first_job.job_trial import dead_rows
 from streamtrain.cli.first_job.sample import Decision, Sample
-from streamtrain.cli.first_job.trial import dead_rows
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format, job_format

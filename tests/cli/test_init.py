@@ -26,7 +26,7 @@ from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
 from streamtrain.cli.first_job.sample import Sample
 from streamtrain.files.column_selection import ColumnSelection
-from streamtrain.files.records import FileRecords
+from streamtrain.files.file_records import FileRecords
 from streamtrain.job import Job
 from tests.cli.conftest import Run
 

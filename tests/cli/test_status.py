@@ -24,7 +24,7 @@ from rich.console import Console
 from trained_job import DEAD, REQUESTS, ROWS, RUN_OF_A_DEATH, TOMBSTONES, TRAINED, WRONG_ROWS, TrainedJob
 from waiting import wait_for
 
-from streamtrain.cli import metrics
+from streamtrain.cli import exposed_metrics
 from streamtrain.cli.output import Output, count_text, table
 from streamtrain.cli.status_view import status_view
 from streamtrain.cli.train_view import TrainView
@@ -140,7 +140,7 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path, caplog: pytest.Lo
         assert f"{requests}: an open transaction hides offsets (2 in partition 0)" in caplog.text
         hidden = job_status.look()
         assert (hidden["lag"], hidden["behind_open_transaction"]) == (0, 101) and "101 offsets behind" in screen(hidden)
-        meters = metrics.of_trainer("127.0.0.1", 0, job.job)
+        meters = exposed_metrics.of_trainer("127.0.0.1", 0, job.job)
         meters._meters.behind(meters._lag())
         behind = {"job": job.name, "partition": "0"}
         name = "streamtrain_behind_open_transaction_offsets"

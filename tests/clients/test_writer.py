@@ -19,7 +19,7 @@ from waiting import wait_for
 from streamtrain import Job, RecordWriter
 from streamtrain.clients.outbox import Outgoing
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.records import BLOCK_ROWS
+from streamtrain.columns.record_encoding import BLOCK_ROWS
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.kafka.settings import Purpose, client_settings
 from tests.clients.conftest import LOST, SOON, TEXT, new_job, values

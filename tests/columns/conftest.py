@@ -18,7 +18,7 @@ from slots import RowSlot, Tally
 
 from streamtrain import _native
 from streamtrain.columns.formats import Format
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns import reference

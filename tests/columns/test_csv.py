@@ -20,7 +20,7 @@ from slots import RowSlot, decode_rows
 
 from streamtrain import _native
 from streamtrain.columns.formats import checked, mistakes, options
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.rows import record_rows
 from streamtrain.columns.schema import Schema

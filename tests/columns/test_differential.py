@@ -19,7 +19,7 @@ from long_tables import examples
 
 from streamtrain.columns.formats import Format, is_lines, needs_schema
 from streamtrain.columns.paths import cell_at
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.rows import record_rows
 from tests.columns import reference
 from tests.columns.conftest import assert_program_rows, assert_resumed, assert_same, joined

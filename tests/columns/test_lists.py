@@ -23,7 +23,7 @@ from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.paths import nested
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import LARGE, each_way, spoiled

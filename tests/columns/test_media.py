@@ -23,7 +23,7 @@ from streamtrain.columns import media
 from streamtrain.columns import pictures as product_pictures
 from streamtrain.columns import sounds as product_sounds
 from streamtrain.columns.mel import bands_of, circle
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job

@@ -10,7 +10,7 @@ from example_format import example_format, untyped_formats
 from looped import over
 from slots import RowSlot, decode_rows
 
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.oracles.records import encode_rows, parse

@@ -19,7 +19,7 @@ from slots import RowSlot, decode_rows
 from streamtrain.columns.formats.packed import MAGIC, TYPES, VERSION
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from tests.columns.murmur3 import murmur3_64
 from tests.oracles.records import oracle

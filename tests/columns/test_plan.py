@@ -22,7 +22,7 @@ from streamtrain.clients.dead_letters import Part, Rows, dead_rows
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.forms import Columns, Names, read
-from streamtrain.columns.records import Own, Record, Records
+from streamtrain.columns.record_encoding import Own, Record, Records
 from streamtrain.columns.row_plan import BATCH_ROWS, Lists
 from streamtrain.columns.rows import record_rows
 from streamtrain.columns.schema import Schema

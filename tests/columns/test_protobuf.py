@@ -19,7 +19,7 @@ from slots import RowSlot, decode_rows
 from streamtrain import _native
 from streamtrain.columns.formats.protobuf_schema import canonical, canonical_bytes
 from streamtrain.columns.kinds.bags import block_name
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import spoiled

@@ -23,7 +23,7 @@ from streamtrain import _native
 from streamtrain.columns.formats import avro, format_names, needs_schema, options, protobuf
 from streamtrain.columns.formats.avro_schema import canonical, rows_of
 from streamtrain.columns.formats.protobuf_schema import messages_of
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.job import Job, JobMistakes
 from tests.columns.conftest import spoiled

@@ -21,7 +21,7 @@ from streamtrain.columns.formats.parsed import Unusable, contains_unusable
 from streamtrain.columns.formats.sparse_text import features
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.rows import record_rows, row_counter
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake

@@ -18,9 +18,9 @@ from stateful_examples import examples, from_example, ids
 from streamtrain import _native
 from streamtrain.compute import initializers, losses, optimizers
 from streamtrain.compute.builder import PREDICTING
+from streamtrain.compute.initial_values import ZERO
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import flat
-from streamtrain.compute.start import ZERO
 from streamtrain.compute.state import block_view
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from streamtrain.checks.verify.report import Check, Report
+from streamtrain.checks.verify.verify_report import Check, Report
 from streamtrain.cli import main
 from streamtrain.cli.commands import demo as command
 from streamtrain.cli.commands.demo import Demo
 from streamtrain.cli.demo_screen import plain, screen, show_summary
-from streamtrain.cli.quality import bars
+from streamtrain.cli.quality_table import bars
 from streamtrain.demo import traffic as traffic_module
 from streamtrain.demo.flights import DAMAGES, FEATURES, RECORD, damaged_rows, data_file, load_flights, record_json
 from streamtrain.demo.folder import JOB_FILE, fresh_name, job_text, jobs_in, make_folder, write_job

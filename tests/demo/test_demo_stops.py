@@ -17,7 +17,7 @@ from waiting import wait_for
 
 from streamtrain.broker import Broker, find_broker, start_broker
 from streamtrain.broker import process as process_module
-from streamtrain.broker.folder import Node, Record
+from streamtrain.broker.data_folder import Node, Record
 from streamtrain.cli import main
 from streamtrain.cli.commands import demo as command
 from streamtrain.demo.folder import Child, job_text, make_folder, write_job

@@ -28,7 +28,7 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.run import fork_server
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.control import Control

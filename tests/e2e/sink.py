@@ -21,7 +21,7 @@ import numpy as np
 import streamtrain
 from streamtrain import Job, read_predictions
 from streamtrain.clients.dead_letters import read_dead_letters
-from streamtrain.clients.snapshot import Snapshot, snapshot_of
+from streamtrain.clients.snapshot_arrays import Snapshot, snapshot_of
 from tests.e2e.harness import LiveJob, Running, rows
 from tests.oracles.records import encode_records
 

@@ -14,7 +14,7 @@ from prediction_bench import Bench, running
 from waiting import wait_for
 
 from streamtrain.checks.verify.beginnings import check_beginning
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
 from streamtrain.clients.scorer import Scorer
 from streamtrain.columns.served import Served
 from streamtrain.topics.chunks import Stored

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from streamtrain.broker import Broker
-from streamtrain.broker.folder import PORTS, port_free
+from streamtrain.broker.data_folder import PORTS, port_free
 
 HOST = "127.0.0.1"
 PASSWORD = "right"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamtrain import _native
 from streamtrain.columns.formats import Format
 from streamtrain.columns.forms import Names, is_columns
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import aligned
 from streamtrain.compute.spec import DTYPES

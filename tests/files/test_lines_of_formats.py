@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamtrain import Job
-from streamtrain.files.records import FileRecords
+from streamtrain.files.file_records import FileRecords
 
 WIDE = {"kind": "sparse", "buckets": 1 << 22}
 LABEL = {"y": {"role": "label", "missing": "skip"}}

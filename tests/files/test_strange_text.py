@@ -21,8 +21,8 @@ from streamtrain.errors import UserMistake
 from streamtrain.files import source
 from streamtrain.files.blocks import Size
 from streamtrain.files.column_selection import ColumnSelection, iso_ms
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.reading import count_rows, read_blocks, read_rows
-from streamtrain.files.records import FileRecords
 
 ROWS = [
     {"größe": f"{at / 7:.3f}", "word": ["a b", 'c "d"', "e;f,g|h\ti", "zwei\nZeilen"][at % 4], "y": str(at % 2)}

@@ -14,7 +14,7 @@ import pytest
 from waiting import wait_for
 
 from streamtrain.fitting import memory_run
-from streamtrain.run import process
+from streamtrain.run import process_settings
 from streamtrain.run.environment import ENVIRONMENT
 from streamtrain.run.fork_server import ForkServer
 from streamtrain.run.host import HostOptions
@@ -48,11 +48,11 @@ class ForkedWorkers:
         with pytest.MonkeyPatch.context() as patch:
             options = partial(HostOptions, fork_server=ForkServer(self._ours))
             patch.setattr(memory_run, "HostOptions", options)
-            process.adopt_orphans()
+            process_settings.adopt_orphans()
             try:
                 yield
             finally:
-                process._prctl(_PR_SET_CHILD_SUBREAPER, 0)
+                process_settings._prctl(_PR_SET_CHILD_SUBREAPER, 0)
 
     def end(self) -> None:
         self._ours.close()

@@ -27,7 +27,7 @@ from looped import over
 
 import streamtrain
 from streamtrain import EarlyStopping, EarlyStoppingTrainer, Fitted, ParallelWrapper, Snapshot, fit
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
 from streamtrain.fitting.callbacks import Moment

@@ -19,15 +19,15 @@ from example_format import plain_formats, row_formats, with_schema
 
 import streamtrain
 from streamtrain import Job
-from streamtrain.columns.records import Record, Records, rows_of
+from streamtrain.columns.record_encoding import Record, Records, rows_of
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.rows import row_counter
 from streamtrain.compute.model_spec import MAX_ENTRIES
 from streamtrain.errors import RecordError, UserMistake
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.placed import placed_records
 from streamtrain.files.reading import count_rows
-from streamtrain.files.records import FileRecords
 from tests.fitting.example import same_bits
 
 ROWS, BAD = 1500, [0, 1, 2, 700, 1023, 1024, 1499]  # side by side, at the ends of packs, first and last

@@ -10,7 +10,7 @@ from publisher import Publisher
 from waiting import wait_for
 
 from streamtrain.kafka.follower import Follower
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.topics.chunks import Stored
 
 

@@ -39,9 +39,9 @@ from streamtrain.job.kafka_settings import OWNED
 from streamtrain.job.librdkafka import accepts, properties
 from streamtrain.kafka import library, renewing
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.errors import Heard, explain, is_passing, response_to
+from streamtrain.kafka.error_codes import Heard, explain, is_passing, response_to
 from streamtrain.kafka.lag import GroupLag
-from streamtrain.kafka.reading import Reading
+from streamtrain.kafka.reading_clients import Reading
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics.topic import TopicWish, job_topics
 from tests.chaos.faults import hold

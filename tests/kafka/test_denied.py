@@ -43,11 +43,11 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.settings import Purpose
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.rights import REGISTRY
 from streamtrain.run.roles import predictor
 from streamtrain.topics.topic import TopicWish
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 from tests.e2e import commands, threaded
 from tests.e2e.harness import LiveJob
 from tests.e2e.test_gaps import delete

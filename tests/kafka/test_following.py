@@ -24,7 +24,7 @@ from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.columns.served import Served, schema_and_model
 from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.follower import Follower
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.run.roles import predictor
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import decode, encode

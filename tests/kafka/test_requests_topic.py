@@ -22,7 +22,7 @@ from topic_changes import set_config
 
 from streamtrain.errors import KafkaBroken, StreamtrainError, UserMistake
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.run.roles import predictor
 from streamtrain.topics.topic import TopicWish
 

@@ -17,7 +17,7 @@ from streamtrain.background import in_background
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.kafka.clients import Message as Read
 from streamtrain.kafka.follower import follow
-from streamtrain.kafka.snapshots import SnapshotTopic, Stored
+from streamtrain.kafka.snapshot_reader import SnapshotTopic, Stored
 from streamtrain.topics.manifest import encode
 from streamtrain.topics.topic import Message
 from tests.kafka.conftest import Following, failing

@@ -33,9 +33,9 @@ import streamtrain.broker.node as node
 from streamtrain._native import KafkaCode, KafkaEnding, KafkaNext, KafkaOutcome
 from streamtrain.background import in_background
 from streamtrain.broker import Broker, start_broker
+from streamtrain.broker.data_folder import load_record
 from streamtrain.broker.distribution import find_distribution
 from streamtrain.broker.fencing import fenced
-from streamtrain.broker.folder import load_record
 from streamtrain.broker.node import prepare_node
 from streamtrain.errors import (
     CheckFailed,

@@ -29,11 +29,11 @@ REPLAY = (
         _LOG_SAYS, "            if (found := self._arena.slot_result(first_slot + index)) == (expected := None)\n",
     ),
     Guard(
-        "Replay does not compare the chain of round logs.", _REPLAY + "lineage.py",
+        "Replay does not compare the chain of round logs.", _REPLAY + "replayed_state.py",
         '            ("chain of round logs", manifest.chain, self._chain),\n', _LOG_SAYS,
     ),
     never(
-        "Replay does not compare parameters.", _REPLAY + "lineage.py", "bytes(ours) != bytes(theirs)",
+        "Replay does not compare parameters.", _REPLAY + "replayed_state.py", "bytes(ours) != bytes(theirs)",
         "test_parameters_and_trainer_state_are_compared",
     ),
     Guard(
@@ -71,16 +71,16 @@ VERIFY = (
         "settings_digest(manifest.job_settings) != manifest.config_digest", _MANIFESTS,
     ),
     Guard(
-        "Verify does not count a record's rows.", _VERIFY + "records.py", "            expected = int(part[name])",
+        "Verify does not count a record's rows.", _VERIFY + "record_check.py", "            expected = int(part[name])",
         _FORGERIES, "            expected = count",
     ),
     Guard(
-        "Verify does not miss a dead letter.", _VERIFY + "dead_letters.py",
+        "Verify does not miss a dead letter.", _VERIFY + "dead_letter_check.py",
         "            missing = int((dead - tally.dead).clip(min=0).sum()) - tally.left_out", _FORGERIES,
         "            missing = 0",
     ),
     Guard(
-        "Verify accepts a dead letter of a round that was never published.", _VERIFY + "dead_letters.py",
+        "Verify accepts a dead letter of a round that was never published.", _VERIFY + "dead_letter_check.py",
         "            older = self._logs.cut and (first is None or letter.run <= first.run.number)", _FORGERIES,
         "            older = True",
     ),
@@ -93,12 +93,12 @@ VERIFY = (
         "                check.expect(request.offset in bits, text)", _FORGERIES, "                assert text",
     ),
     Guard(
-        "Verify accepts an altered chunk.", _VERIFY + "snapshots.py",
+        "Verify accepts an altered chunk.", _VERIFY + "snapshot_check.py",
         "        except SnapshotError as error:\n            yield str(error)", _FORGERIES,
         "        except SnapshotError:\n            return",
     ),
     never(
-        "Verify accepts a NaN under the right digests.", _VERIFY + "snapshots.py", "not np.isfinite(array).all()",
+        "Verify accepts a NaN under the right digests.", _VERIFY + "snapshot_check.py", "not np.isfinite(array).all()",
         "test_a_payload_that_is_not_the_models",
     ),
 )  # fmt: skip

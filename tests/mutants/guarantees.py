@@ -108,7 +108,7 @@ WHOLE_SNAPSHOTS = (
     ),
     Guard(
         "A start accepts an older snapshot that was written after a newer one.",
-        "streamtrain/kafka/snapshots.py",
+        "streamtrain/kafka/snapshot_reader.py",
         "                    raise self.out_of_order(other, located)\n",
         "test_an_older_snapshot_written_after_a_newer_one_is_an_error",
         "                    continue\n",
@@ -262,7 +262,7 @@ BOUNDS_AND_BYTES = (
     ),
     never(
         "A manifest imports a Python module.",
-        "streamtrain/job/network.py",
+        "streamtrain/job/named_network.py",
         "not imports",
         "test_a_manifest_imports_nothing_nor_a_job_file_that_may_not",
     ),

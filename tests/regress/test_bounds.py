@@ -19,7 +19,7 @@ from streamtrain import failpoints
 from streamtrain._native import CloseReason
 from streamtrain.checks.verify.runs import read_control
 from streamtrain.columns.formats._proto_text import text_messages
-from streamtrain.columns.records import Records
+from streamtrain.columns.record_encoding import Records
 from streamtrain.job import Job
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.round_logs import round_logs

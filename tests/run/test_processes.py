@@ -33,13 +33,13 @@ from streamtrain.kafka.transaction import Batch
 from streamtrain.run import cores, fork_server
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
-from streamtrain.run.dead_letters import Letters
 from streamtrain.run.fork_server import ForkServer
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lineage import Lineage, imported_lineage
 from streamtrain.run.publication import Assembled, Assembler, adopt
 from streamtrain.run.publishing import Ended, Publishing
 from streamtrain.run.round_log import Columns, UnpublishedRounds
+from streamtrain.run.unpublished_dead_letters import Letters
 from streamtrain.topics import control, rounds
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.manifest import Imported, Position, Positions, Run, Slot, decode

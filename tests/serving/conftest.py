@@ -8,7 +8,7 @@ from publisher import example_manifest
 from small_model import SmallModel
 
 from streamtrain.columns.served import Served
-from streamtrain.serving.model import HttpScorer
+from streamtrain.serving.served_model import HttpScorer
 
 
 def scorer_of(model: SmallModel, most: int = 1 << 20, **changes: Any) -> HttpScorer:

@@ -22,9 +22,9 @@ from streamtrain.columns.formats import format_names
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import RecordError
 from streamtrain.serving.inferring import HEAD_LENGTH, inferred, inputs_of, outputs_of
-from streamtrain.serving.model import BodyAnswer, HttpScorer
 from streamtrain.serving.predicting import predicted
 from streamtrain.serving.reply import Refusal, Reply
+from streamtrain.serving.served_model import BodyAnswer, HttpScorer
 from streamtrain.serving.tensors import DTYPES, TensorError, read_inputs, write_output
 from streamtrain.topics.predictions import decode
 from tests.oracles.records import oracle

@@ -23,7 +23,7 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.job.round_sizes import round_sizes
 from streamtrain.job.sections import Train
-from streamtrain.run import dead_letters
+from streamtrain.run import unpublished_dead_letters
 from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
 from tests.columns.test_transforms import FORMATS, WHERE, chain_rows, chained
@@ -173,7 +173,7 @@ class Waiting:
 
     def letters(self) -> list[DeadRow]:
         """Returns what each() gives of those that wait to be published, in order."""
-        waiting = dead_letters._letters(self.ring.dead_letters(1 << 30)[0], str, 0)
+        waiting = unpublished_dead_letters._letters(self.ring.dead_letters(1 << 30)[0], str, 0)
         return [row for letter in waiting for row in each(letter.offset, letter.rows)]
 
 

@@ -19,8 +19,8 @@ from streamtrain.background import in_background
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.serving.asgi import LOOPBACK
-from streamtrain.ui.app import application, serve
 from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.page_server import application, serve
 from streamtrain.ui.scraping import Scraping, given
 from tests.e2e import commands
 

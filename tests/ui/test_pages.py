@@ -24,8 +24,8 @@ from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
 from streamtrain.ui import examining, sampling
 from streamtrain.ui.data_tables import dump
 from streamtrain.ui.lineage_tables import merged
+from streamtrain.ui.provenance import Named, named
 from streamtrain.ui.sampling import Sample, sampled
-from streamtrain.ui.tracing import Named, named
 from streamtrain.ui.verifying import Verifying
 from tests.e2e import threaded
 from tests.e2e.harness import LiveJob, rows

@@ -32,14 +32,14 @@ from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.serving.asgi import LOOPBACK
-from streamtrain.telemetry.predictor import PredictorMeters
-from streamtrain.telemetry.server import Telemetry
+from streamtrain.telemetry.metrics_server import Telemetry
+from streamtrain.telemetry.predictor_metrics import PredictorMeters
 from streamtrain.telemetry.serving import ServingTable
-from streamtrain.telemetry.trainer import TrainerMeters
+from streamtrain.telemetry.trainer_metrics import TrainerMeters
 from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
-from streamtrain.ui import charts, drawing, examining, following, metrics, pages, scraping, system
+from streamtrain.ui import charts, drawing, examining, followed_job, metric_values, pages, scraping, system
 from streamtrain.ui.cluster import Cluster
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 from streamtrain.ui.guard import COOKIE, Guard
 from streamtrain.ui.points import Points
 from streamtrain.ui.sampling import Sampling
@@ -219,7 +219,7 @@ def test_the_detail_of_a_job_is_let_go(
         csv = page.get(f"/api/csv/progressive_loss?job={job.name}")[1]
         assert job.is_watched and len(csv.splitlines()) > 2 and job.job_status["dead_letters"]
         with monkeypatch.context() as soon:
-            soon.setattr(following, "LET_GO_S", 0.0)
+            soon.setattr(followed_job, "LET_GO_S", 0.0)
             soon.setattr(examining, "_WATCHED_FOR_S", 0.0)
             wait_for(lambda: not (job.is_watched or cluster._beside))
         assert not len(job.publications) and not job.marks
@@ -394,7 +394,7 @@ def trainer(*events: Any, job: str = "flights") -> TrainerMeters:
 
 
 def exposed(meters: Any) -> Any:
-    return metrics.read(generate_latest(meters.registry).decode())
+    return metric_values.read(generate_latest(meters.registry).decode())
 
 
 @pytest.fixture
@@ -407,33 +407,38 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def values(cpu_s: float = 1.0, transactions: int = 0, **more: float) -> dict[str, dict[str, float]]:
     return {
-        metrics.CPU_S: {"worker-0": cpu_s}, metrics.PSS_BYTES: {"worker-0": 5e6}, metrics.RING: {"": 24.0},
-        metrics.RING_USED: {"": 3.0}, metrics.READY: {"": more.get("ready", 1.0)},
-        metrics.LAG: {"0": more.get("lag", 0.0)},
-        metrics.TRANSACTIONS: {"": float(transactions)}, metrics.TRANSACTIONS_S: {"": transactions * 0.02},
+        metric_values.CPU_S: {"worker-0": cpu_s}, metric_values.PSS_BYTES: {"worker-0": 5e6},
+        metric_values.RING: {"": 24.0}, metric_values.RING_USED: {"": 3.0},
+        metric_values.READY: {"": more.get("ready", 1.0)},
+        metric_values.LAG: {"0": more.get("lag", 0.0)},
+        metric_values.TRANSACTIONS: {"": float(transactions)}, metric_values.TRANSACTIONS_S: {"": transactions * 0.02},
     }  # fmt: skip
 
 
 def test_every_metric_that_the_page_names_exists() -> None:
-    gpus = {metrics.GPU_USED, metrics.GPU_MEMORY_USED_BYTES, metrics.GPU_BYTES}
-    assert set(metrics.NAMES) <= known()
+    gpus = {metric_values.GPU_USED, metric_values.GPU_MEMORY_USED_BYTES, metric_values.GPU_BYTES}
+    assert set(metric_values.NAMES) <= known()
     found = exposed(trainer(PUBLISHED))["flights"]
-    assert set(metrics.NAMES) - set(found) - gpus == {metrics.LAG, metrics.REQUESTS, metrics.SERVING}
-    assert found[metrics.PSS_BYTES]["supervisor"] > 1 << 20
+    assert set(metric_values.NAMES) - set(found) - gpus == {
+        metric_values.LAG,
+        metric_values.REQUESTS,
+        metric_values.SERVING,
+    }
+    assert found[metric_values.PSS_BYTES]["supervisor"] > 1 << 20
     predictor = PredictorMeters("flights")
     predictor(answered(requests=3))
     predictor.behind({0: 4, 1: 2})
     figures = exposed(predictor)["flights"]
-    assert figures[metrics.REQUESTS] == {"": 3.0} and figures[metrics.LAG] == {"0": 4.0, "1": 2.0}
+    assert figures[metric_values.REQUESTS] == {"": 3.0} and figures[metric_values.LAG] == {"0": 4.0, "1": 2.0}
 
 
 def test_metrics_of_serve_without_a_job_are_of_each_of_its_jobs() -> None:
     table = ServingTable(["flights", "taxis"], 2)
     table.row(0).listens(True)
-    found = metrics.read(table.exposition().decode())
+    found = metric_values.read(table.exposition().decode())
     assert set(found) == {"flights", "taxis"}
     for job in found:
-        assert found[job][metrics.PSS_BYTES]["serve"] > 1 << 20 and found[job][metrics.SERVING] == {"": 1.0}
+        assert found[job][metric_values.PSS_BYTES]["serve"] > 1 << 20 and found[job][metric_values.SERVING] == {"": 1.0}
         serving = System()
         serving.take(URL, found[job])
         (process,) = serving.reports
@@ -447,13 +452,15 @@ def test_metrics_of_serve_without_a_job_are_of_each_of_its_jobs() -> None:
 )  # fmt: skip
 def test_what_is_none_of_our_metrics(text: str) -> None:
     with pytest.raises(CheckFailed, match="expected"):
-        metrics.read(text)
+        metric_values.read(text)
 
 
 def test_of_one_metric_only_so_much_is_kept() -> None:
-    lines = [f'{metrics.PSS_BYTES}{{job="x",process="{at}"}} 1' for at in range(1000)]
-    found = metrics.read("\n".join([*lines, f'{metrics.CPU_S}{{job="x",process="a"}} NaN']))
-    assert len(found["x"][metrics.PSS_BYTES]) == metrics.MOST_VALUES and metrics.CPU_S not in found["x"]
+    lines = [f'{metric_values.PSS_BYTES}{{job="x",process="{at}"}} 1' for at in range(1000)]
+    found = metric_values.read("\n".join([*lines, f'{metric_values.CPU_S}{{job="x",process="a"}} NaN']))
+    assert (
+        len(found["x"][metric_values.PSS_BYTES]) == metric_values.MOST_VALUES and metric_values.CPU_S not in found["x"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -486,7 +493,7 @@ def test_figures_over_time(now: list[float]) -> None:
     of.take(URL, values(cpu_s=1, transactions=2))  # begun again
     assert of.points.last.figures["transaction_ms"] == pytest.approx(20)
     assert "cpu.worker-0" not in of.points.last.figures
-    of.take(OTHER, {metrics.PSS_BYTES: {"worker-0": 7e6}, metrics.REQUESTS: {"": 1.0}})
+    of.take(OTHER, {metric_values.PSS_BYTES: {"worker-0": 7e6}, metric_values.REQUESTS: {"": 1.0}})
     assert of.points.last.figures == {"pss.worker-0 at 127.0.0.1:9401": 7.0}
     assert {each.url: each.role for each in of.reports} == {URL: "trainer", OTHER: "predictor"}
     drawn = {line.label for line in charts.REGISTRY.get("memory").lines(of.points.last.figures)}
@@ -502,7 +509,7 @@ def test_an_idle_and_a_dead_trainer(now: list[float]) -> None:
     assert of.state(60) == ""
     of.take(URL, values(ready=0))
     assert of.state(60) == ""
-    of.take(OTHER, {metrics.REQUESTS: {"": 1.0}})
+    of.take(OTHER, {metric_values.REQUESTS: {"": 1.0}})
     of.lost(OTHER, "no answer")
     now[0] += 60
     assert of.state(60) == ""  # a predictor's end is none of the trainer's

@@ -3,7 +3,7 @@
 // a window closes (ring/window_ring.h).
 #pragma once
 #include "state/parts.h"
-#include "state/tally.h"
+#include "state/tally_sum.h"
 
 namespace st::rules {
 

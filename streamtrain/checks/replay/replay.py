@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import Readers
-from streamtrain.checks.replay.report import Replayed, Report
+from streamtrain.checks.replay.replay_report import Replayed, Report
+from streamtrain.checks.replay.replayed_state import LineageState
+from streamtrain.checks.replay.reread_records import Readers
 from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.round_logs import round_logs
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.record_sources.given_files import GivenFiles
 from streamtrain.record_sources.source_changes import FileEntry, list_files
 from streamtrain.record_sources.source_kind import Given, RecordsCompacted, RecordsGone, Topic

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import ReadTopics
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.record_sources.source_kind import Partition
 from streamtrain.topics.predictions import OFFSET_HEADER, PARTITION_HEADER
 

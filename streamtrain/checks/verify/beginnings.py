@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
 from streamtrain.checks.verify.terms import setting
 from streamtrain.columns.served import enlarged_state, schema_and_model
 from streamtrain.compute.snapshot import model_payload, trainer_payload

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
 from streamtrain.columns import formats
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake

@@ -12,8 +12,8 @@ from streamtrain._native import CloseReason
 from streamtrain.checks.verify.beginnings import came_from, check_beginning
 from streamtrain.checks.verify.frontier import FirstOffsets, Frontier, broken
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots, passes_over
+from streamtrain.checks.verify.snapshot_check import Snapshots, passes_over
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import Counts, Imported, Manifest, Run
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from streamtrain._native import CloseReason
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.windows import check_windows
+from streamtrain.checks.verify.verify_report import Check
+from streamtrain.checks.verify.window_check import check_windows
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.record_sources.source_kind import Topic

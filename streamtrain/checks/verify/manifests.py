@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from streamtrain.build import build_digest
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots, passes_over
+from streamtrain.checks.verify.snapshot_check import Snapshots, passes_over
 from streamtrain.checks.verify.terms import setting
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.compute.early_stopping import NAME, best_version
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job

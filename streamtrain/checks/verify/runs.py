@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from streamtrain import exits
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.record_sources.source_kind import Topic

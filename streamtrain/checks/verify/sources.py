@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.errors import UserMistake
 from streamtrain.record_sources.given_files import GivenFiles
 from streamtrain.record_sources.source_changes import list_files

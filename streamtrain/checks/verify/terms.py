@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.columns import formats
 from streamtrain.errors import UserMistake
 from streamtrain.topics.manifest import Manifest, Run

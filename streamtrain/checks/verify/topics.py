@@ -1,6 +1,6 @@
 """The input of a verification: the messages in a job's topics, and how far each partition goes back.
 
-Nothing here knows where they come from: lists of messages in a test, Kafka by `streamtrain.checks.verify.reader`.
+Nothing here knows where they come from: lists of messages in a test, Kafka by `streamtrain.checks.verify.gathering`.
 """
 
 from __future__ import annotations

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.checks.verify.dead_letters import check_dead_letters
+from streamtrain.checks.verify.dead_letter_check import check_dead_letters
 from streamtrain.checks.verify.decoding import Decoders
-from streamtrain.checks.verify.early_stopping import check_early_stopping
+from streamtrain.checks.verify.early_stopping_check import check_early_stopping
 from streamtrain.checks.verify.fold import Fold
+from streamtrain.checks.verify.gathering import OnRead, read_topics
 from streamtrain.checks.verify.logs import Logs, read_logs
 from streamtrain.checks.verify.manifests import check_manifests
-from streamtrain.checks.verify.predictions import check_predictions
-from streamtrain.checks.verify.reader import OnRead, read_topics
-from streamtrain.checks.verify.records import check_records
-from streamtrain.checks.verify.report import Report
+from streamtrain.checks.verify.prediction_check import check_predictions
+from streamtrain.checks.verify.record_check import check_records
 from streamtrain.checks.verify.runs import check_runs, read_control
-from streamtrain.checks.verify.snapshots import Snapshots, read_snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots, read_snapshots
 from streamtrain.checks.verify.sources import Sources, check_sources
 from streamtrain.checks.verify.terms import check_terms
 from streamtrain.checks.verify.topics import ReadTopics
+from streamtrain.checks.verify.verify_report import Report
 from streamtrain.errors import CheckFailed
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job

@@ -21,14 +21,14 @@ from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.rejected import Rejecting
 from streamtrain.columns.row_plan import Around
 from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.forms import form_names
-from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.record_sources.source_kind import source_of
 
 ORDER = 66

@@ -14,8 +14,8 @@ from streamtrain.analysis.summary import Summary
 from streamtrain.cli.output import table
 from streamtrain.cli.session import Files, JobFile, Session, command
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.found import FoundFile, found_files
-from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
 from streamtrain.kafka.clients import Message
 from streamtrain.run.findings import Finding, findings

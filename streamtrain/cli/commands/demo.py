@@ -20,7 +20,7 @@ from rich.live import Live
 from streamtrain import _native, exits
 from streamtrain.background import in_background
 from streamtrain.broker import Broker, find_broker, start_broker
-from streamtrain.broker.folder import port_free
+from streamtrain.broker.data_folder import port_free
 from streamtrain.checks.verify import verify
 from streamtrain.cli.demo_screen import plain, screen, show_summary
 from streamtrain.cli.session import Session, command, finite
@@ -36,7 +36,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import configure_logging
 from streamtrain.topics.topic import job_topics
-from streamtrain.ui.app import nicegui
+from streamtrain.ui.page_server import nicegui
 
 ORDER = 10
 RATE = 5_600.0  # rows a second: the year in a minute

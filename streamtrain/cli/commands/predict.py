@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from streamtrain.cli import metrics
+from streamtrain.cli import exposed_metrics
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.snapshot_named import option, parse_version
 from streamtrain.cli.stopping import StopSignals
@@ -36,8 +36,8 @@ def predict(
         str | None,
         option("--snapshot", "--version", help="Stay with snapshot N, or the best one; default: the newest."),
     ] = None,
-    metrics_port: metrics.MetricsPort = None,
-    metrics_host: metrics.MetricsHost = "127.0.0.1",
+    metrics_port: exposed_metrics.MetricsPort = None,
+    metrics_host: exposed_metrics.MetricsHost = "127.0.0.1",
 ) -> None:
     """Answer the requests with the newest snapshot, or with a given one; several may run and share the work.
 
@@ -56,7 +56,7 @@ def predict(
     with ExitStack() as opened:
         listeners: list[Callable[[dict[str, int]], None]] = [_View()]
         if metrics_port is not None:
-            telemetry = opened.enter_context(metrics.of_predictor(metrics_host, metrics_port, config))
+            telemetry = opened.enter_context(exposed_metrics.of_predictor(metrics_host, metrics_port, config))
             listeners.append(lambda counters: telemetry({"event": "answered", **counters}))
 
         def report(counters: dict[str, int]) -> None:

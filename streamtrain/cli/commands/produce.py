@@ -27,7 +27,7 @@ from streamtrain.files.forms import form_names
 from streamtrain.files.reading import read_blocks, without_first
 from streamtrain.files.source import STANDARD_INPUT
 from streamtrain.job import Job
-from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.error_codes import no_such_topic
 from streamtrain.log import get_logger
 from streamtrain.topics.topic import row_topics, topic
 

@@ -20,7 +20,7 @@ from streamtrain.cli.snapshot_named import option, parse_version, snapshots_of
 from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
 from streamtrain.failpoints import arm
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.moving.exporting import export
 from streamtrain.moving.importing import Import
 from streamtrain.moving.snapshot_file import SUFFIX, SnapshotFile

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from streamtrain.cli import metrics
+from streamtrain.cli import exposed_metrics
 from streamtrain.cli.session import Files, JobFile, Session, command
 from streamtrain.cli.snapshot_named import option, version_of
 from streamtrain.cli.train_view import TrainView
@@ -51,8 +51,8 @@ def train(
     add_classes: Annotated[
         str, typer.Option("--add-classes", metavar="A,B", help="Refuse other new classes of the job file than these.")
     ] = "",
-    metrics_port: metrics.MetricsPort = None,
-    metrics_host: metrics.MetricsHost = "127.0.0.1",
+    metrics_port: exposed_metrics.MetricsPort = None,
+    metrics_host: exposed_metrics.MetricsHost = "127.0.0.1",
 ) -> None:
     """Train on the records as they arrive and publish snapshots; goes on where the newest snapshot ends. With
     --files on the rows of these files, in their order and each once, to their end.
@@ -80,7 +80,7 @@ def train(
         traces=find_exporter(os.environ),
         host=_host(session, fork_server),
     )
-    served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)
+    served = None if metrics_port is None else exposed_metrics.of_trainer(metrics_host, metrics_port, found)
     raise typer.Exit(_train_with_progress(session, found, options, served))
 
 
@@ -113,7 +113,9 @@ def _host(session: Session, fork_server: ForkServer | None) -> HostOptions:
     )
 
 
-def _train_with_progress(session: Session, job: Job, options: TrainOptions, served: metrics.Served | None) -> int:
+def _train_with_progress(
+    session: Session, job: Job, options: TrainOptions, served: exposed_metrics.Served | None
+) -> int:
     """Trains with the progress on the terminal and, where asked for, metrics that are served; gives the exit code."""
     stop = Interrupts()
     stop.install()

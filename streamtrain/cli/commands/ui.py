@@ -14,8 +14,8 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.serving.asgi import LOOPBACK
-from streamtrain.ui.app import application, nicegui, serve
 from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.page_server import application, nicegui, serve
 from streamtrain.ui.scraping import given
 
 ORDER = 115

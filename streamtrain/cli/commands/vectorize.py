@@ -16,12 +16,12 @@ from streamtrain.cli.stopping import StopSignals
 from streamtrain.columns.rejected import MAX_REJECTED, RejectedRows, Rejecting
 from streamtrain.columns.row_plan import Rows, cell_path
 from streamtrain.columns.served import Served
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.forms import form_names
-from streamtrain.files.records import FileRecords
 from streamtrain.files.seen_rows import SeenRows
 from streamtrain.files.writing import Stopped, write_rows
 from streamtrain.job import Job
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 
 ORDER = 65
 MAX_REASONS = 5  # of the rows that cannot be used

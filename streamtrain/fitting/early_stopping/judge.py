@@ -7,7 +7,7 @@ import math
 from streamtrain.compute.early_stopping import StoppingState
 from streamtrain.errors import CheckFailed
 from streamtrain.fitting.callbacks import Moment
-from streamtrain.fitting.early_stopping.early_stopping import EarlyStopping
+from streamtrain.fitting.early_stopping.configuration import EarlyStopping
 from streamtrain.fitting.early_stopping.evaluation import Evaluation
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.job import Job

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from streamtrain.errors import UserMistake
-from streamtrain.fitting.early_stopping.early_stopping import EarlyStopping
+from streamtrain.fitting.early_stopping.configuration import EarlyStopping
 from streamtrain.fitting.early_stopping.evaluation import Evaluation
 from streamtrain.fitting.early_stopping.judge import Judge
 from streamtrain.fitting.fit import fit, job_of
+from streamtrain.fitting.fit_history import History
 from streamtrain.fitting.fitted import Fitted
-from streamtrain.fitting.history import History
 from streamtrain.fitting.parallel_wrapper import ParallelWrapper, given_as
 from streamtrain.job import Job
 from streamtrain.run.host import Event

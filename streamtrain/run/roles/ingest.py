@@ -19,7 +19,7 @@ from streamtrain.compute.state import attach
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import NO_GROUP, KafkaConsumer
-from streamtrain.kafka.errors import response_to
+from streamtrain.kafka.error_codes import response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.log import get_logger

@@ -21,7 +21,7 @@ from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.following import Following
 from streamtrain.kafka.settings import Purpose, client_settings
-from streamtrain.kafka.snapshots import SnapshotTopic, Version
+from streamtrain.kafka.snapshot_reader import SnapshotTopic, Version
 from streamtrain.log import Reminder, get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
 from streamtrain.run.request_spans import RequestSpans

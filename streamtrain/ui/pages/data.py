@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtrain.clients.dead_letters import not_ours
 from streamtrain.ui import asking, data_tables, html
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 from streamtrain.ui.sampling import Letters, Sampling
 from streamtrain.ui.selection import Selection
 

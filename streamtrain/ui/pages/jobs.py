@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamtrain.ui import charts, html, telling
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 from streamtrain.ui.selection import Selection
 
 HELP = "every job found on the cluster, a line each"

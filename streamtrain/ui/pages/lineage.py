@@ -6,9 +6,9 @@ from typing import Any
 
 from streamtrain.checks.verify import Check
 from streamtrain.ui import asking, html, lineage_tables
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
+from streamtrain.ui.provenance import Named, Traced, Tracing, named
 from streamtrain.ui.selection import Selection, whole
-from streamtrain.ui.tracing import Named, Traced, Tracing, named
 from streamtrain.ui.verifying import Verified, Verifying
 
 HELP = "which ranges, run and settings a snapshot or a prediction comes from; what verify says of the job"

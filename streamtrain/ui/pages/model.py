@@ -13,7 +13,7 @@ from streamtrain.topics.manifest import Manifest
 from streamtrain.ui import asking, cards, html, model_drawing, model_tables
 from streamtrain.ui.examined import Examined
 from streamtrain.ui.examining import Examining
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 from streamtrain.ui.selection import Selection, whole
 
 HELP = "a job's network, and figures of its parameters by block: one snapshot, over versions, two side by side"

@@ -9,7 +9,7 @@ from typing import Any
 from streamtrain.clients.dead_letters import not_ours
 from streamtrain.ui import cards, charts, html, telling
 from streamtrain.ui.drawing import BY_ROWS, BY_TIME
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 from streamtrain.ui.selection import MOST_TOGETHER, Selection
 
 HELP = "how a job stands and learns, and what happened to it; up to four over each other"

@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from streamtrain.ui import asking, cards, charts, html, metrics, telling
-from streamtrain.ui.following import Following
-from streamtrain.ui.metrics import one
+from streamtrain.ui import asking, cards, charts, html, metric_values, telling
+from streamtrain.ui.followed_job import Following
+from streamtrain.ui.metric_values import one
 from streamtrain.ui.scraping import Address
 from streamtrain.ui.selection import Selection
 from streamtrain.ui.system import MB, Report
@@ -105,19 +105,19 @@ def _figures(report: Report) -> list[str]:
     values = report.values
     where = report.url.removesuffix("/metrics").rpartition("/")[2]
     since = f"no answer for {telling.age(time.monotonic() - report.lost_s)}" if report.error else ""
-    version, rate = one(values, metrics.VERSION), one(values, metrics.ROWS_PER_S)
-    used, slots = one(values, metrics.RING_USED), one(values, metrics.RING)
-    sizes = values.get(metrics.PSS_BYTES, {})
+    version, rate = one(values, metric_values.VERSION), one(values, metric_values.ROWS_PER_S)
+    used, slots = one(values, metric_values.RING_USED), one(values, metric_values.RING)
+    sizes = values.get(metric_values.PSS_BYTES, {})
     return [
         f"{report.role} at {where}",
-        since or ("yes" if one(values, metrics.READY) else "not yet"),
+        since or ("yes" if one(values, metric_values.READY) else "not yet"),
         "" if version is None else "none yet" if not version else f"{version:,.0f}",
         f"{sum(report.cores.values()):.2f} cores" if report.cores else "",
         f"{sum(sizes.values()) / MB:,.0f} MB" if sizes else "",
         "" if rate is None else f"{rate:,.0f}",
         "" if slots is None else f"{used or 0:,.0f} of {slots:,.0f} slots",
         "" if report.transaction_s is None else f"{report.transaction_s * 1000:,.0f} ms",
-        ", ".join(f"{share:.0%}" for share in values.get(metrics.GPU_USED, {}).values()),
+        ", ".join(f"{share:.0%}" for share in values.get(metric_values.GPU_USED, {}).values()),
     ]
 
 
@@ -125,15 +125,15 @@ def _processes(reports: Sequence[Report]) -> str:
     parts = []
     for each in reports:
         of = f"of the {each.role} at {each.url}"
-        if each.values.get(metrics.PSS_BYTES):
+        if each.values.get(metric_values.PSS_BYTES):
             parts.append(html.table(_PROCESSES, _rows(each), f"Processes {of}"))
-        if each.values.get(metrics.GPU_BYTES):
+        if each.values.get(metric_values.GPU_BYTES):
             parts.append(html.table(_GPUS, _devices(each), f"GPUs of the machine {of}"))
     return html.joined(parts)
 
 
 def _rows(report: Report) -> list[Sequence[object]]:
-    sizes, spent = report.values[metrics.PSS_BYTES], report.values.get(metrics.CPU_S, {})
+    sizes, spent = report.values[metric_values.PSS_BYTES], report.values.get(metric_values.CPU_S, {})
     return [
         (name, f"{report.cores[name]:.2f}" if name in report.cores else telling.NONE, f"{sizes[name] / MB:,.1f} MB",
          telling.age(spent.get(name)))
@@ -142,8 +142,11 @@ def _rows(report: Report) -> list[Sequence[object]]:
 
 
 def _devices(report: Report) -> list[Sequence[object]]:
-    used, memory = report.values.get(metrics.GPU_USED, {}), report.values.get(metrics.GPU_MEMORY_USED_BYTES, {})
+    used, memory = (
+        report.values.get(metric_values.GPU_USED, {}),
+        report.values.get(metric_values.GPU_MEMORY_USED_BYTES, {}),
+    )
     return [
         (name, f"{used.get(name, 0):.0%}", f"{memory.get(name, 0) / MB:,.0f} MB", f"{size / MB:,.0f} MB")
-        for name, size in sorted(report.values[metrics.GPU_BYTES].items())
+        for name, size in sorted(report.values[metric_values.GPU_BYTES].items())
     ]  # fmt: skip

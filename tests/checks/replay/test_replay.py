@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streamtrain.build import build_digest
-from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import Readers
+from streamtrain.checks.replay.replayed_state import LineageState
+from streamtrain.checks.replay.reread_records import Readers
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.record_sources.source_kind import Given, RecordsGone, Topic

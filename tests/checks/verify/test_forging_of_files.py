@@ -17,10 +17,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from waiting import wait_for
 
-from streamtrain.checks.verify.reader import read_topics
-from streamtrain.checks.verify.report import Report
+from streamtrain.checks.verify.gathering import read_topics
 from streamtrain.checks.verify.topics import KEYS
 from streamtrain.checks.verify.verify import check_topics
+from streamtrain.checks.verify.verify_report import Report
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile, found_files
 from streamtrain.record_sources.given_files import GivenFiles

@@ -13,8 +13,8 @@ import pytest
 import safetensors.numpy
 from looped import over
 
-from streamtrain.checks.verify.report import Check, Report
 from streamtrain.checks.verify.verify import check_topics
+from streamtrain.checks.verify.verify_report import Check, Report
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import shelves
 from streamtrain.topics.manifest import Payload

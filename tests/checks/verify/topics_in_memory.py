@@ -21,7 +21,7 @@ import pytest
 from streamtrain import _native
 from streamtrain._native import CloseReason
 from streamtrain.build import build_digest
-from streamtrain.checks.verify import windows as checked_windows
+from streamtrain.checks.verify import window_check as checked_windows
 from streamtrain.checks.verify.topics import ReadTopics
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
@@ -31,11 +31,11 @@ from streamtrain.kafka.clients import Message
 from streamtrain.record_sources.source_kind import Topic
 from streamtrain.record_sources.topic_source import TopicRecordSource
 from streamtrain.run import publication
-from streamtrain.run.dead_letters import rejected_letters
 from streamtrain.run.kafka_publisher import messages_of
 from streamtrain.run.lineage import Lineage, fresh_lineage, imported_lineage, restored_lineage, resumed_lineage
 from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.round_log import Columns
+from streamtrain.run.unpublished_dead_letters import rejected_letters
 from streamtrain.topics import control, dead_letters, predictions, rounds
 from streamtrain.topics.chunks import Located, TopicContents
 from streamtrain.topics.control import RunEnd, RunEntry

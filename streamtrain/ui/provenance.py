@@ -21,7 +21,7 @@ from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.topic import topic
-from streamtrain.ui.following import Following
+from streamtrain.ui.followed_job import Following
 
 _MOST = 32  # snapshots that are remembered
 _MOST_LOGS = 200  # that are looked at for where partitions begin

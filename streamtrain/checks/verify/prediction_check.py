@@ -9,9 +9,9 @@ from itertools import islice
 
 from streamtrain.checks.verify.answered import Answered, whole_number
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
 from streamtrain.checks.verify.topics import ReadTopics
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.kafka.clients import Message
 from streamtrain.record_sources.source_kind import Topic
 from streamtrain.topics.predictions import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from streamtrain.columns.formats import Format
 from streamtrain.columns.forms import FileRows
-from streamtrain.columns.records import Record, Records, RowRecords
+from streamtrain.columns.record_encoding import Record, Records, RowRecords
 from streamtrain.columns.rejected import Rejected, Rejecting
 from streamtrain.files.blocks import Size
 from streamtrain.files.column_selection import ColumnSelection

@@ -29,7 +29,7 @@ Served: TypeAlias = AbstractContextManager[Callable[[dict[str, Any]], None]]  # 
 
 def of_trainer(host: str, port: int, job: Job) -> Served:
     """A trainer's metrics, not yet open; raises UserMistake where they cannot be served there."""
-    from streamtrain.telemetry.trainer import TrainerMeters
+    from streamtrain.telemetry.trainer_metrics import TrainerMeters
 
     meters = TrainerMeters(job.name, job.rounds.prefetch_buffer)
     admin, name = Admin(job.kafka.bootstrap, job.kafka_admin(), ANSWER_S), str(job.topic("records").name)
@@ -44,14 +44,14 @@ def of_trainer(host: str, port: int, job: Job) -> Served:
 
 def of_predictor(host: str, port: int, config: predictor.Config) -> Served:
     """A predictor's metrics, not yet open; raises UserMistake where they cannot be served there."""
-    from streamtrain.telemetry.predictor import PredictorMeters
+    from streamtrain.telemetry.predictor_metrics import PredictorMeters
 
     lag = GroupLag(config.kafka_consumer, config.group, config.requests, ANSWER_S)
     return _served(host, port, PredictorMeters(config.job), lag.ask)
 
 
 def _served(host: str, port: int, meters: Any, lag: Callable[[], Mapping[int, int]]) -> Served:
-    from streamtrain.telemetry.server import Telemetry
+    from streamtrain.telemetry.metrics_server import Telemetry
 
     telemetry = Telemetry(port, meters, lag, host)
     log.info("metrics and readiness are served", port=telemetry.port)

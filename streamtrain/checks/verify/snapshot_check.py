@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import MODEL_GROUPS, TRAINER_GROUPS, differences

@@ -10,8 +10,8 @@ import numpy as np
 
 from streamtrain.build import build_digest
 from streamtrain.checks.replay.engine import Engine, State, rounds_of
-from streamtrain.checks.replay.records import Readers
-from streamtrain.checks.replay.report import Replayed
+from streamtrain.checks.replay.replay_report import Replayed
+from streamtrain.checks.replay.reread_records import Readers
 from streamtrain.columns.served import enlarged_state, schema_and_model
 from streamtrain.compute.enlarged import enlarged
 from streamtrain.compute.module import Module

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from streamtrain.checks.verify.decoding import Decoders, Fates, RecordDecoder
-from streamtrain.checks.verify.letters import Waiting
+from streamtrain.checks.verify.expected_dead_letters import Waiting
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.sources import Sources
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.kafka.clients import Message
 from streamtrain.record_sources.source_kind import Partition, source_of
 from streamtrain.topics.rounds import RoundLog

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from streamtrain.build import build_digest
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.snapshot_check import Snapshots
 from streamtrain.checks.verify.terms import setting
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.metrics import names

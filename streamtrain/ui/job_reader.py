@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection, Sequence, Set
 
 from streamtrain.job.kafka_settings import KafkaSettings, for_side
-from streamtrain.kafka.reading import Reading
-from streamtrain.ui.following import Ends, Following
+from streamtrain.kafka.reading_clients import Reading
+from streamtrain.ui.followed_job import Ends, Following
 
 _AGAIN_S = 1.0  # of a turn for jobs whose last look failed, which may wait for an answer that does not come
 

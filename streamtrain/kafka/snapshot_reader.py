@@ -17,7 +17,7 @@ from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, Sna
 from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.control import take_back
-from streamtrain.kafka.errors import response_to
+from streamtrain.kafka.error_codes import response_to
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose

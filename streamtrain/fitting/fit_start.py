@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamtrain.clients.snapshot import Snapshot
+from streamtrain.clients.snapshot_arrays import Snapshot
 from streamtrain.compute import snapshot as payload
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import Layout

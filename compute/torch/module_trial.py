@@ -18,8 +18,8 @@ from streamtrain.compute.module_spec import MAX_LEAST_ROWS, Inputs, ModuleSpec, 
 from streamtrain.compute.spec import DTYPES, Array
 from streamtrain.compute.torch.batch_norms import LEAST_ROWS, running_norms
 from streamtrain.compute.torch.instance import WHERE, TorchInstance, raised, tensors_of
+from streamtrain.compute.torch.module_source import TorchModule, tensors_in
 from streamtrain.compute.torch.own import optimizer_of
-from streamtrain.compute.torch.source import TorchModule, tensors_in
 from streamtrain.errors import UserMistake
 
 EMBEDDING_BYTES = 64 << 20   # of a table, of which every row is updated, averaged and published every time

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.compute.windows import most_windows, window_rows
 from streamtrain.topics.rounds import RoundLog
 

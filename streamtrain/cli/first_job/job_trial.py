@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from streamtrain.analysis.summary import Summary, is_at
-from streamtrain.cli.first_job.sources import Record
+from streamtrain.cli.first_job.inputs import Record
 from streamtrain.columns.rejected import MAX_REJECTED, Rejected
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.errors import UserMistake

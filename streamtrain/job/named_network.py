@@ -11,10 +11,10 @@ from streamtrain.compute.module_spec import inputs_of
 from streamtrain.compute.network import given_beside
 from streamtrain.compute.torch import TorchModule, described
 from streamtrain.errors import UserMistake
-from streamtrain.job.engine import schema_of
 from streamtrain.job.file import JobFile
+from streamtrain.job.job_model import schema_of
 from streamtrain.job.mistakes import Mistake, show_path, show_value
-from streamtrain.job.sources import Gathered
+from streamtrain.job.setting_sources import Gathered
 
 
 def with_network(

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamtrain.checks.verify.decoding import Decoders
-from streamtrain.checks.verify.letters import LogTally, Waiting, reference
+from streamtrain.checks.verify.expected_dead_letters import LogTally, Waiting, reference
 from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.sources import Sources
 from streamtrain.checks.verify.topics import ReadTopics
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.topics import dead_letters

@@ -20,9 +20,9 @@ from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import TopicEnds
-from streamtrain.kafka.reading import Reading
+from streamtrain.kafka.reading_clients import Reading
 from streamtrain.kafka.round_logs import some_round_logs
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.ui import marks

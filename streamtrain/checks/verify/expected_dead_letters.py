@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamtrain.checks.verify.decoding import RecordDecoder
-from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.verify_report import Check
 from streamtrain.kafka.clients import Message
 from streamtrain.topics.dead_letters import KEY_BYTES, DeadLetter, DeadRange
 from streamtrain.topics.rounds import RoundLog

@@ -19,9 +19,9 @@ from streamtrain.serving.asgi import LOOPBACK, App, Message, Receive, Scope, Sen
 from streamtrain.serving.body import Bodies
 from streamtrain.serving.config import Config
 from streamtrain.serving.inferring import HEAD_LENGTH, inferred
-from streamtrain.serving.model import HttpModel
 from streamtrain.serving.predicting import predicted
 from streamtrain.serving.reply import Gone, Refusal, Reply, as_json, later
+from streamtrain.serving.served_model import HttpModel
 from streamtrain.telemetry.serving import NO_JOB, ServingRow
 from streamtrain.telemetry.tracing import Tracing, ago_ns
 

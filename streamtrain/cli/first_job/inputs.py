@@ -23,10 +23,10 @@ from streamtrain.columns.rows import RowReader, document
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.column_selection import ColumnSelection, Row
+from streamtrain.files.file_records import FileRecords
 from streamtrain.files.format_lines import is_records
 from streamtrain.files.forms import form_of, jsonl, suffixes
 from streamtrain.files.reading import read_rows
-from streamtrain.files.records import FileRecords
 from streamtrain.files.source import STANDARD_INPUT, opened
 from streamtrain.job import Job
 from streamtrain.job.registry_settings import RegistrySettings

@@ -57,8 +57,6 @@ class VocabularyJoin {
         }
     }
 
-    std::vector<SeenValue> values() && { return std::move(seen_); }
-
   private:
     void merge_equal() {
         std::sort(seen_.begin(), seen_.end(), [](const SeenValue &a, const SeenValue &b) { return a.hash < b.hash; });
@@ -218,7 +216,14 @@ inline void join_vocabulary(const StateBlock &block, const RoundStart &start, co
 }
 
 inline void fold_vocabulary(const StateBlock &block, const RoundStart &start, u8 *mean) {
-    std::vector<SeenValue> seen = VocabularyJoin(block, start, {.each = {Contribution{mean, 0}}}).values();
+    const i64 capacity = static_cast<i64>(block.rows()) - 1;
+    const KnownVocabulary known{reinterpret_cast<const i64 *>(start.mean + block.offset), capacity};
+    const KnownVocabulary share{reinterpret_cast<const i64 *>(mean + block.offset), capacity};
+    std::vector<SeenValue> seen;
+    for (i64 e = 1; e <= share.head().used; ++e) {
+        const VocabularyEntry &its = share.entry(e);
+        seen.push_back({its.hash, its.count, its.newest_ms, known.find(its.hash)});
+    }
     parts::as_started(block, start, mean);
     VocabularyFold(block, mean, std::move(seen)).fold();
 }

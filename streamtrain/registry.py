@@ -11,7 +11,6 @@ import difflib
 import gc
 import os
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -122,6 +121,7 @@ class Registry(BaseRegistry):
     def __init__(self, package: str, what: str, word: str = "HELP", dashed: bool = False) -> None:
         super().__init__(package, what, dashed)
         self.word = word
+        self._loaded: dict[str, ModuleType] = {}  # by the name that was given
 
     def files(self) -> Mapping[str, Path]:
         """The file of each entry, by name, sorted."""
@@ -133,11 +133,10 @@ class Registry(BaseRegistry):
 
     def get(self, name: str) -> ModuleType:
         """The entry's module."""
-        module = f"{self.package}.{self._known(name)}"
-        if module in sys.modules:  # as of every row that is read slowly
-            return import_module(module)
-        with _without_collection():
-            return import_module(module)
+        if name not in self._loaded:
+            with _without_collection():
+                self._loaded[name] = import_module(f"{self.package}.{self._known(name)}")
+        return self._loaded[name]
 
     def constants(self, name: str) -> dict[str, Any]:
         """Returns the plain values that an entry's file sets at its top level, and its docstring as `__doc__`.

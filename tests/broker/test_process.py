@@ -54,6 +54,15 @@ def test_it_has_the_signals_of_a_new_process_and_no_hook_of_a_fork_runs(tmp_path
     assert seen[True] == seen[False] != "" and forks == []
 
 
+@pytest.fixture
+def interruptible():
+    """Sets Python's own handler of SIGINT, which a shell's background job is started without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_signals_wait_for_the_end_of_a_step():
     with pytest.raises(KeyboardInterrupt):
         steps = []

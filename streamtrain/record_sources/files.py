@@ -1,4 +1,7 @@
-"""Files in the place of the records topic; their identity is made of what they hold, so it is the same everywhere."""
+"""Files, read in place of the records topic.
+
+Their identity is a digest of what they hold, so it is the same on every machine.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def _digests(manifest: Manifest) -> Iterator[str]:
 
 
 def _places(manifest: Manifest) -> Iterator[str]:
-    """In what order they were read."""
+    """Yields where the positions contradict an order of one file after the other."""
     files = list_files(manifest.gaps, manifest.positions.topic_id)
     places = [at.offset + (at.row > 0) for at in manifest.positions.partitions]
     if len(files) != len(places):

@@ -1,4 +1,7 @@
-"""Rows that a program holds. Only files of snapshots name them: to all others they are a topic that is gone."""
+"""Rows from a program's memory, as `fit` trains them.
+
+Only snapshots in files name this source. Everything else treats it as a topic that is gone.
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class RecordReader(ABC):
         """Closes what was opened."""
 
     def missing(self, part: Any, silent: bool) -> Exception:
-        """Why a range was not read to its end."""
+        """Returns the error for a range that was not read to its end."""
         partition, begin, end = int(part["partition"]), int(part["from_offset"]), int(part["to_offset"])
         if silent:
             return silence(self._name, {partition: end})
@@ -110,7 +110,7 @@ class RecordReader(ABC):
 
     @abstractmethod
     def explained(self, failure: _native.KafkaFailure) -> StreamtrainError:
-        """Our error for what ended the reading."""
+        """Returns our error for what ended the reading."""
 
 
 class SourceKind(ABC):

@@ -1,4 +1,4 @@
-"""The records topic; its identity is the topic id that Kafka gave it."""
+"""The records topic, known by the id that Kafka gave it."""
 
 from __future__ import annotations
 

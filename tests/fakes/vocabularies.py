@@ -119,7 +119,9 @@ def some(shape: tuple[int, ...], random: np.random.Generator, known: Array | Non
     values = np.random.default_rng(3).integers(-(1 << 62), 1 << 62, 4 * capacity)
     base = empty(capacity) if known is None else known
     share = empty(capacity, admit=2, evict_ms=400)
-    often = np.minimum(random.geometric(1 / (1 + capacity), 6 * capacity), 4 * capacity) - 1
-    for value in values[often].tolist():
+    count = random.choice([capacity // 2, 6 * capacity])
+    often = np.minimum(random.geometric(1 / (1 + capacity), count), 4 * capacity) - 1
+    each = random.permutation(4 * capacity)[: random.choice([0, 4 * capacity])]  # more than a share has room for
+    for value in values[[*often, *each]].tolist():
         add_value(Table(share), Table(base), value, int(random.integers(-100, 900)))
     return share

@@ -23,7 +23,7 @@ _FLOATS = {16: "<f2", 32: "<f4", 64: "<f8"}
 
 
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
-    """All rows of the schema's columns."""
+    """Decodes all rows of the schema's columns."""
     found, rows = columns_of(schema, columns, hashed=False)
     arrays = {name: _array(column, rows) for name, column in found.items()}
     batch, to = pa.record_batch(arrays), pa.BufferOutputStream()

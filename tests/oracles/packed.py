@@ -30,7 +30,7 @@ def columns_of(
 
 
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
-    """All rows of the schema's columns."""
+    """Decodes all rows of the schema's columns."""
     return packed.record_of(*columns_of(schema, columns))
 
 

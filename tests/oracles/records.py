@@ -33,7 +33,7 @@ def parse(format: Format, record: bytes, headers: Iterable[tuple[str, bytes | No
 
 
 def encode(format: Format, schema: Any, columns: Mapping[str, Any]) -> bytes:
-    """All rows of `columns`, arrays or lists of one length by name, as one record; None is missing."""
+    """Returns one record with all rows of `columns`: arrays or lists of one length, by name; None is missing."""
     module, given = _of(format)
     if hasattr(module, "encode"):
         return bytes(module.encode(schema, columns, **given))

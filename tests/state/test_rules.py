@@ -759,6 +759,9 @@ def test_a_process_that_attaches_finds_the_same_layout() -> None:
 def test_what_cannot_be_laid_out_is_refused() -> None:
     with pytest.raises(UserMistake, match=rf"rule: expected one of {', '.join(sorted(RULES))}, got summ"):
         build_layout([("x", "g", "summ", (1,))])
+    kept = build_layout([("x", "g", "local", (1,))])
+    with pytest.raises(UserMistake, match="a state that is joined: expected that all of it is averaged"):
+        _native.join(kept, 0, [], 0)
     with pytest.raises(UserMistake, match="state block x: dtype, by the rule sum: expected one of f64, i64, got f32"):
         build_layout([("x", "g", "sum", (1,), "f32")])
     with pytest.raises(UserMistake, match="state block x: expected a name of its own"):

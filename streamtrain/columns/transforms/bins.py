@@ -1,4 +1,4 @@
-"""Which of some ranges a number lies in."""
+"""The number of the range that a number lies in."""
 
 from __future__ import annotations
 

@@ -64,6 +64,11 @@ TransactionEnd TransactionalProducer::commit(std::vector<Step> before) {
     return fail(std::move(outcome));
 }
 
+TransactionEnd TransactionalProducer::abort(std::string reason) {
+    if (producer_) producer_->flush(call_ms());
+    return fail({rd::inconsistent, false, true, false, std::move(reason)});
+}
+
 TransactionEnd TransactionalProducer::fail(KafkaOutcome why) {
     if (next(why, true) == Next::abort) {
         const auto abort = [](Producer &producer, int timeout_ms) { return producer.abort_transaction(timeout_ms); };

@@ -68,8 +68,9 @@ class TransactionalProducer {
     TransactionEnd commit(std::vector<Step> before = {});
     // Ends the transaction that `why` does not let go on.
     TransactionEnd fail(KafkaOutcome why);
-    // Ends one that is not wanted any more.
-    TransactionEnd abort(std::string reason) { return fail({rd::inconsistent, false, true, false, std::move(reason)}); }
+    // Ends one that is not wanted any more. What is queued is sent first: a broker refuses for good to end a
+    // transaction that it has not been told of, and librdkafka asks it to.
+    TransactionEnd abort(std::string reason);
 
     // A producer's end may wait like its calls: a thread left behind keeps its own until it returns.
     void give_up();

@@ -297,7 +297,6 @@ class Transactions:
             _done(producer.native.begin())
             for topic, partition, _ in partitions:
                 self._produce(producer, topic, Message(b"", None), partition=partition)
-            producer.native.flush()  # what was not sent is not part of a transaction
         except _Failed as cause:
             return producer.native.fail(cause.outcome)
         return producer.native.abort("it ends what Kafka has forgotten to end")

@@ -9,12 +9,14 @@ from typing import Any
 
 from streamtrain.columns import formats
 from streamtrain.columns.names import expand
+from streamtrain.columns.schema import Schema
 from streamtrain.compute import averagings, graph, heads, layers, losses, optimizers, schedules
+from streamtrain.compute.model import Model
 from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
 from streamtrain.job.affinity import core_lists
 from streamtrain.job.file import JobFile, column_mistakes
-from streamtrain.job.job_model import figures, graph_of, schema_of, state_bytes
+from streamtrain.job.job_model import engine_spec, graph_of, schema_of
 from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.named_network import beside_mistakes
 from streamtrain.job.sections import MOST_ROWS, Records
@@ -32,26 +34,31 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
         found += _ring(file, gathered)
         found += _averaging(file, gathered)
         found += _affinity(file, gathered)
+    schema: Schema | None = None
     if not wrong & {"columns", "transforms", "model", "records"}:
-        found += _columns(file, gathered)
-        found += _loss(file, gathered) if not found else []
+        try:
+            schema = schema_of(file)
+        except UserMistake as error:
+            found += _columns(error, file, gathered)
+    if schema is not None and not found:
+        found += _loss(file, schema, gathered)
     if not wrong & {"model"}:
         found += beside_mistakes(file, gathered)
         found += _layers(file, gathered)
-    if not wrong & {"columns", "transforms", "model", "records"} and not found:
-        found += _graph(file, gathered)
-        found += _heads(file, gathered) if not found else []
+    if schema is not None and not found:
+        found += _graph(file, schema, gathered)
+        found += _heads(file, schema, gathered) if not found else []
     if not wrong & {"records"}:
         found += _format(file, gathered)
-    if not wrong & {"records", "columns", "transforms", "model"} and not found:
-        found += _given_columns(file, gathered)
+    if schema is not None and not found:
+        found += _given_columns(file, schema, gathered)
     if not wrong & {"optimizer"}:
         found += _optimizer(file, gathered)
         found += _schedule(file, gathered)
     if not wrong & {"topics", "name"}:
         found += _topics(file, gathered)
-    if not wrong and not found:
-        found += _model(file, gathered)
+    if schema is not None and not wrong and not found:
+        found += _model(file, schema, gathered)
     return found
 
 
@@ -95,22 +102,19 @@ def _mistake(gathered: Gathered, path: tuple[str | int, ...], expected: str, got
     return Mistake(gathered.where(path), show_path(path), expected, text, **more)
 
 
-def _columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+def _columns(error: UserMistake, file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     """Yields what the schema finds wrong, at the line of the column, or of the pattern that stands for it."""
-    try:
-        schema_of(file)
-    except UserMistake as error:
-        for line in str(error).splitlines():
-            head, _, problem = line.partition(": ")
-            section, _, name = head.partition(".")
-            if section == "heads":
-                yield Mistake(gathered.where(("model", "heads", name)), show_path(("model", "heads", name)), problem)
-                continue
-            if section == "records":
-                yield Mistake(gathered.where((section, name)), head, problem)
-                continue
-            path: tuple[str | int, ...] = (section, _written(file, section, name)) if name else (section,)
-            yield from column_mistakes(gathered, path, problem)
+    for line in str(error).splitlines():
+        head, _, problem = line.partition(": ")
+        section, _, name = head.partition(".")
+        if section == "heads":
+            yield Mistake(gathered.where(("model", "heads", name)), show_path(("model", "heads", name)), problem)
+            continue
+        if section == "records":
+            yield Mistake(gathered.where((section, name)), head, problem)
+            continue
+        path: tuple[str | int, ...] = (section, _written(file, section, name)) if name else (section,)
+        yield from column_mistakes(gathered, path, problem)
 
 
 def _written(file: JobFile, section: str, name: str) -> str:
@@ -130,30 +134,30 @@ def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
             yield _of_problem(gathered, ("model", "layers", number), problem)
 
 
-def _graph(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+def _graph(file: JobFile, schema: Schema, gathered: Gathered) -> Iterator[Mistake]:
     """Yields what is wrong with the vertices. The engine reports shapes that do not fit."""
     tables = file.model.graph
     if tables is None:
         return
-    columns = {name: None for name, *_ in graph_of(tables, schema_of(file))["columns"]}
+    columns = {name: None for name, *_ in graph_of(tables, schema)["columns"]}
     for name, problem in graph.wrong(tables, columns):
         yield _of_problem(gathered, ("model", "graph", name) if name else ("model", "graph"), problem)
 
 
-def _heads(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+def _heads(file: JobFile, schema: Schema, gathered: Gathered) -> Iterator[Mistake]:
     """Yields what is wrong with what the heads' output layers read. Nothing is wrong with the graph."""
     given = {name: head.of or "" for name, head in file.model.heads.items()}
     if not given:
         return
-    tables, schema = file.model.graph, schema_of(file)
+    tables = file.model.graph
     found = None if tables is None else graph.Graph.of_dict(graph_of(tables, schema))
     for name, problem in heads.wrong_of(given, found):
         yield _of_problem(gathered, ("model", "heads", name) if name else ("model", "graph"), problem)
 
 
-def _loss(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+def _loss(file: JobFile, schema: Schema, gathered: Gathered) -> Iterator[Mistake]:
     """Yields what is wrong with each loss's settings, those that go by the classes of its label too."""
-    model, schema = file.model, schema_of(file)
+    model = file.model
     for name, column in schema.labels:
         head = model.heads.get(name)
         loss, path = (model.loss, ("model", "loss")) if head is None else (head.loss, ("model", "heads", name, "loss"))
@@ -185,9 +189,8 @@ def _format(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         yield _of_problem(gathered, ("records",), replace(problem, near=(*known, *own)) if problem.unknown else problem)
 
 
-def _given_columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+def _given_columns(file: JobFile, schema: Schema, gathered: Gathered) -> Iterator[Mistake]:
     """Columns that records of the format cannot give."""
-    schema = schema_of(file)
     for name, problem in formats.mistakes(file.records.named, schema):
         yield from column_mistakes(gathered, ("columns", _written(file, "columns", name)), problem)
 
@@ -225,15 +228,16 @@ def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         used[name] = topic.suffix
 
 
-def _model(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+def _model(file: JobFile, schema: Schema, gathered: Gathered) -> Iterator[Mistake]:
     """Yields what only the engine finds, and a snapshot rate that is too high, for which it knows the size."""
     try:
-        size = state_bytes(file)
+        model = Model(engine_spec(file, schema))
     except UserMistake as error:
         path, _, problem = str(error).partition(": ")
         yield Mistake(gathered.where(("model",)), path, problem)
         return
-    yield from _early_stopping(file, gathered)
+    yield from _early_stopping(file, model, gathered)
+    size = model.state_bytes
     if size / file.publish.interval_s > SNAPSHOT_BYTES_PER_S:
         least_s = size / SNAPSHOT_BYTES_PER_S
         yield _mistake(
@@ -245,7 +249,7 @@ def _model(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         )
 
 
-def _early_stopping(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+def _early_stopping(file: JobFile, model: Model, gathered: Gathered) -> Iterator[Mistake]:
     settings, path = file.train.early_stopping, ("train", "early_stopping")
     if settings is None:
         return
@@ -253,7 +257,7 @@ def _early_stopping(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         expected = "one or more of no_improvement, best_score, rows, epochs, time"
         yield _mistake(gathered, path, expected, _Words("none that ends training"))
     try:
-        settings.figure(figures(file))
+        settings.figure(model.figures)
     except ValueError as allowed:
         expected = f"one of {', '.join(allowed.args)}"
         yield _mistake(gathered, (*path, "score"), expected, settings.score)

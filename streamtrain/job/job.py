@@ -17,12 +17,13 @@ from streamtrain.columns import formats
 from streamtrain.columns.row_plan import BATCH_ROWS, RowPlan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import losses, optimizers, schedules
+from streamtrain.compute.model import Model as EngineModel
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together
 from streamtrain.job.documents import check_frame, check_schema, frame_records, read_documents
 from streamtrain.job.file import SECTIONS, JobFile, check_values
-from streamtrain.job.job_model import engine_spec, schema_of, state_bytes
+from streamtrain.job.job_model import engine_spec, schema_of
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
@@ -222,7 +223,7 @@ class Job:
     @property
     def state_bytes(self) -> int:
         """About how large a snapshot is."""
-        return state_bytes(self.file)
+        return EngineModel(engine_spec(self.file, self.schema)).state_bytes
 
     @cached_property
     def rounds(self) -> RoundSizes:
@@ -248,7 +249,7 @@ class Job:
 
     def model_spec(self) -> dict[str, Any]:
         """Returns what the engine builds the model from, as it stands in the manifest."""
-        return {"columns": self.effective()["columns"], **engine_spec(self.file)}
+        return {"columns": self.effective()["columns"], **engine_spec(self.file, self.schema)}
 
     def kafka_consumer(self) -> dict[str, str]:
         """librdkafka properties of a consumer, without those streamtrain sets."""

@@ -10,7 +10,6 @@ from streamtrain.columns import formats
 from streamtrain.columns.column import Column
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import losses, optimizers, schedules
-from streamtrain.compute.model import Model
 from streamtrain.compute.model_spec import input_shape
 from streamtrain.compute.module_spec import inputs_of
 from streamtrain.job.file import JobFile
@@ -36,11 +35,10 @@ def _with(column: Column, of_records: Mapping[str, Any]) -> Column:
     return completed
 
 
-def engine_spec(file: JobFile) -> dict[str, Any]:
-    """Returns what compute.model.Model is built from."""
+def engine_spec(file: JobFile, schema: Schema) -> dict[str, Any]:
+    """Returns what compute.model.Model is built from. `schema`: that of the file."""
     name = file.optimizer.name
     torch = {} if file.model.torch is None else {"torch": file.model.torch}
-    schema = schema_of(file)
     schedule = schedules.kept(file.optimizer.schedule.name, file.optimizer.schedule.model_extra or {})
     return {
         **torch,
@@ -74,13 +72,3 @@ def graph_of(tables: Sequence[Mapping[str, Any]], schema: Schema) -> dict[str, A
     inputs = inputs_of(input_shape({"input": schema.engine_inputs()}), schema.numbers, 1)
     columns = [[name, part.start, part.stop] for name, part in inputs.columns.items() if part.stop > part.start]
     return {"columns": columns, "vertices": [dict(table) for table in tables]}
-
-
-def state_bytes(file: JobFile) -> int:
-    """Size of a snapshot but for headers. UserMistake where the engine cannot build such a model."""
-    return Model(engine_spec(file)).state_bytes
-
-
-def figures(file: JobFile) -> list[str]:
-    """The names of what a model of the job is judged by."""
-    return Model(engine_spec(file)).figures

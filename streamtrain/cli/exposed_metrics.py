@@ -10,9 +10,7 @@ import typer
 
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.lag import GroupLag
 from streamtrain.log import get_logger
-from streamtrain.run.roles import predictor
 
 ANSWER_S = 5.0  # Kafka has so long to say how far behind a process is; then it is away
 log = get_logger(__name__)
@@ -39,18 +37,11 @@ def of_trainer(host: str, port: int, job: Job) -> Served:
         meters.behind_open_transaction(admin.behind_open_transaction(name, len(spans)) if spans else [])
         return meters.lag([end for _, end in spans])
 
-    return _served(host, port, meters, lag)
+    return serve(host, port, meters, lag)
 
 
-def of_predictor(host: str, port: int, config: predictor.Config) -> Served:
-    """A predictor's metrics, not yet open; raises UserMistake where they cannot be served there."""
-    from streamtrain.telemetry.predictor_metrics import PredictorMeters
-
-    lag = GroupLag(config.kafka_consumer, config.group, config.requests, ANSWER_S)
-    return _served(host, port, PredictorMeters(config.job), lag.ask)
-
-
-def _served(host: str, port: int, meters: Any, lag: Callable[[], Mapping[int, int]]) -> Served:
+def serve(host: str, port: int, meters: Any, lag: Callable[[], Mapping[int, int]]) -> Served:
+    """Metrics, not yet open; raises UserMistake where they cannot be served there."""
     from streamtrain.telemetry.metrics_server import Telemetry
 
     telemetry = Telemetry(port, meters, lag, host)

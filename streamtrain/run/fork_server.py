@@ -38,8 +38,8 @@ class ForkServer:
         self._connection = connection
 
     @classmethod
-    def start(cls) -> ForkServer | None:
-        """None where this process has more than one thread."""
+    def start(cls, without: str) -> ForkServer | None:
+        """`without`: a process that this run has not. None where this process has more than one thread."""
         if len(os.listdir("/proc/self/task")) > 1:
             return None
         ours, its = socket.socketpair()
@@ -47,7 +47,7 @@ class ForkServer:
             if stream is not None:
                 stream.flush()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who was started with it ignored hears of no child's end
-        load_all()
+        load_all(without)
         parent = os.getpid()
         with uninterrupted():
             if os.fork() == 0:
@@ -70,13 +70,15 @@ class ForkServer:
         return found
 
 
-def load_all() -> None:
-    """Loads what a run's processes need while there is one process: each page written later is one more of a copy."""
+def load_all(without: str) -> None:
+    """Loads what a trainer's processes need, but one, while there is one process: each page written later is one more
+    of a copy."""
     ops.load()
     for registry in (roles.REGISTRY, backends.REGISTRY):
         for name in registry.names():
             with contextlib.suppress(Exception):  # the process that needs it says why
-                registry.get(name)
+                if name not in (without, "predictor"):
+                    registry.get(name)
     build_digest()  # read from some hundred files, once
     gc.freeze()  # a collection would write to pages that are shared
 

@@ -23,7 +23,7 @@ from tests.fitting.example import SERVERS, left
 _SERVER = (
     "import socket, sys\n"
     "from streamtrain.run import fork_server\n"
-    "fork_server.load_all()\n"
+    "fork_server.load_all('')\n"
     "fork_server._serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))\n"
 )
 _PR_SET_CHILD_SUBREAPER = 36

@@ -368,7 +368,7 @@ def test_the_copy_is_made_before_a_job_may_bring_threads(monkeypatch: pytest.Mon
         order.append("job with its module" if imports else "job")
         raise UserMistake("no job")
 
-    monkeypatch.setattr(train.ForkServer, "start", lambda: order.append("copy"))
+    monkeypatch.setattr(train.ForkServer, "start", lambda without: order.append("copy"))
     monkeypatch.setattr(Session, "job", loaded)
     assert CliRunner().invoke(train.app, ["job.toml"]).exception is not None
     assert order == ["job", "copy", "job with its module"]
@@ -379,7 +379,7 @@ def test_a_process_with_more_threads_is_not_copied() -> None:
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        assert ForkServer.start() is None
+        assert ForkServer.start("") is None
     finally:
         done.set()
         thread.join()

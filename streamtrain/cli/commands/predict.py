@@ -15,6 +15,7 @@ from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.snapshot_named import option, parse_version
 from streamtrain.cli.stopping import StopSignals
 from streamtrain.errors import UserMistake
+from streamtrain.kafka.lag import GroupLag
 from streamtrain.log import get_logger
 from streamtrain.record_sources.topic_source import warn_of_open_transaction
 from streamtrain.run.roles import predictor
@@ -56,7 +57,7 @@ def predict(
     with ExitStack() as opened:
         listeners: list[Callable[[dict[str, int]], None]] = [_View()]
         if metrics_port is not None:
-            telemetry = opened.enter_context(exposed_metrics.of_predictor(metrics_host, metrics_port, config))
+            telemetry = opened.enter_context(_metrics(metrics_host, metrics_port, config))
             listeners.append(lambda counters: telemetry({"event": "answered", **counters}))
 
         def report(counters: dict[str, int]) -> None:
@@ -68,6 +69,13 @@ def predict(
     text = f"{counters['rows']:,} rows in {counters['requests']:,} requests answered, snapshot {counters['version']}"
     session.out.document({"job": found.name, **counters, "stopped": stop.is_set()}, text)
     raise typer.Exit(stop.code)
+
+
+def _metrics(host: str, port: int, config: predictor.Config) -> exposed_metrics.Served:
+    from streamtrain.telemetry.predictor_metrics import PredictorMeters
+
+    lag = GroupLag(config.kafka_consumer, config.group, config.requests, exposed_metrics.ANSWER_S)
+    return exposed_metrics.serve(host, port, PredictorMeters(config.job), lag.ask)
 
 
 class _View:

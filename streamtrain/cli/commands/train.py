@@ -67,7 +67,8 @@ def train(
         raise UserMistake("--fresh and --add-classes: expected one of them, got both")
     flags = {} if workers is None else {"--workers": f"train.workers={workers}"}
     loaded = _without_module(session, job, flags)  # what loading builds is shared by the copy
-    fork_server = ForkServer.start()  # before anything has a thread, which a module of PyTorch may bring
+    # before anything has a thread, which a module of PyTorch may bring
+    fork_server = ForkServer.start(without="ingest" if files else "file_ingest")
     found = with_schema(session.connected(loaded or session.job(job, flags)))
     options = TrainOptions(
         max_rows=max_rows,

@@ -8,8 +8,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from streamtrain.cli.output import age_text
-from streamtrain.cli.quality_table import SCORES, score
+from streamtrain.cli.output import SCORES, age_text
+from streamtrain.cli.quality_table import score
 from streamtrain.cli.status_view import status_view
 from streamtrain.demo.flights import date_text, flight_text
 from streamtrain.demo.traffic import Document, Traffic

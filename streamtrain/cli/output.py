@@ -1,21 +1,23 @@
-"""The output of a command: documents and lines on stdout, as JSON or for people. NO_COLOR and pipes give plain text."""
+"""The output of a command: documents and lines on stdout, as JSON or for people."""
 
 from __future__ import annotations
 
 import base64
-import io
 import json
-import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any, cast
+from collections.abc import Mapping
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-PIPE_WIDTH = 10_000  # columns where there is no terminal: nothing is cut or wrapped there
-_BLANKS = re.compile(r" +$", re.MULTILINE)
+SCORES = (  # title, name in the metrics
+    ("log loss", "log_loss"),
+    ("AUC", "auc"),
+    ("accuracy", "accuracy"),
+    ("top 5", "top_5_accuracy"),
+    ("macro F1", "macro_f1"),
+    ("MAE", "mae"),
+    ("RMSE", "rmse"),
+    ("loss", "loss"),
+)
 
 
 def _plain(value: Any) -> Any:
@@ -30,26 +32,12 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-class _Unpadded(io.TextIOBase):
-    """Standard output without the blanks that fill up a table's last column."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(_BLANKS.sub("", text))
-
-    def flush(self) -> None:
-        sys.stdout.flush()
-
-
 class Output:
     """The writer of a command's result. With `as_json`, only `document` and `line` write."""
 
     def __init__(self, as_json: bool, *, quiet: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        if sys.stdout.isatty():
-            self.console = Console(soft_wrap=True, highlight=False)
-        else:
-            self.console = Console(file=cast("IO[str]", _Unpadded()), width=PIPE_WIDTH, soft_wrap=True, highlight=False)
 
     def document(self, document: Mapping[str, Any], *human: Any) -> None:
         """The result of the command: as JSON, else what is given for people."""
@@ -67,20 +55,16 @@ class Output:
         sys.stdout.flush()
 
     def say(self, *human: Any) -> None:
-        """For people only."""
-        if not self.as_json:
-            for item in human:
-                self.console.print(item, markup=False) if isinstance(item, str) else self.console.print(item)
+        """For people only: text, or what rich shows."""
+        if self.as_json:
+            return
+        for item in human:
+            if isinstance(item, str):
+                print(item, flush=True)
+            else:
+                from streamtrain.cli.console import console
 
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A plain table."""
-    grid = Table(box=None, header_style="bold", pad_edge=False, show_header=any(columns))
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    for row in rows:
-        grid.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
-    return grid
+                console().print(item)
 
 
 def age_text(age_s: float) -> str:

@@ -7,19 +7,10 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from streamtrain.cli.output import SCORES
 from streamtrain.compute.metrics import by_head
 
 Scores = Mapping[str, float]
-SCORES = (  # title, name in the metrics
-    ("log loss", "log_loss"),
-    ("AUC", "auc"),
-    ("accuracy", "accuracy"),
-    ("top 5", "top_5_accuracy"),
-    ("macro F1", "macro_f1"),
-    ("MAE", "mae"),
-    ("RMSE", "rmse"),
-    ("loss", "loss"),
-)
 LOSSES = ("loss", "log_loss", "rmse")  # what a trend is shown of: the first there is
 FIGURE_WIDTH = 6  # columns: where the terminal is narrower than all of them, the last are cut, not each
 BARS = "▁▂▃▄▅▆▇█"

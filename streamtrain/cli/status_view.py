@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from streamtrain.cli.output import age_text, table
+from streamtrain.cli.console import table
+from streamtrain.cli.output import age_text
 from streamtrain.cli.quality_table import quality_table, trend, window_name
 from streamtrain.clients.dead_letters import not_ours
 from streamtrain.compute.confusion import FIGURES

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-
-from streamtrain.cli.output import Output, age_text, count_text
-from streamtrain.cli.quality_table import SCORES, quality_table, window_name
+from streamtrain.cli.output import SCORES, Output, age_text, count_text
 from streamtrain.compute.metrics import by_head
 
 Event = dict[str, Any]
@@ -39,9 +35,11 @@ class TrainView:
         self._out = out
         self._job = job
         self._log = log
-        self._console = Console(stderr=True)
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
-        self._is_live = self._console.is_terminal and not (out.as_json or out.quiet or log)
+        self._panel: Any = None
+        if sys.stderr.isatty() and not (out.as_json or out.quiet or log):
+            from streamtrain.cli.train_panel import TrainPanel
+
+            self._panel = TrainPanel()
         self._published: Event = {}
         self._rows = 0
         self._rate = 0.0
@@ -50,13 +48,13 @@ class TrainView:
         self._of_rows: int | None = None  # that files hold
 
     def __enter__(self) -> TrainView:
-        if self._is_live:
-            self._live.start()
+        if self._panel:
+            self._panel.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_live:
-            self._live.stop()
+        if self._panel:
+            self._panel.stop()
 
     def __call__(self, event: Event) -> None:
         if self._out.as_json:
@@ -89,8 +87,10 @@ class TrainView:
     def _say(self, text: str) -> None:
         if self._log is not None:
             self._log(text)
+        elif self._panel:
+            self._panel.say(text)
         elif not self._out.quiet:
-            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+            print(text, file=sys.stderr, flush=True)
 
     def _progress(self, event: Event) -> None:
         now = time.monotonic()
@@ -98,8 +98,8 @@ class TrainView:
             rate = (event["rows"] - self._rows) / max(now - self._at, 1e-6)
             self._rate = rate if not self._rate else 0.7 * self._rate + 0.3 * rate
         self._rows, self._at = event["rows"], now
-        if self._is_live:
-            self._live.update(self._panel(event))
+        if self._panel:
+            self._panel.show(self._figures(event), self._published.get("metrics", {}))
         elif now - self._said_at >= _PLAIN_EVERY_S and self._published:
             self._said_at = now
             self._say(self._line())
@@ -123,20 +123,17 @@ class TrainView:
     def _updates(self) -> int:
         return int(self._published.get("metrics", {}).get("updates", 0))
 
-    def _panel(self, event: Event) -> Group:
-        table = Table.grid(padding=(0, 2))
+    def _figures(self, event: Event) -> Iterator[tuple[str, str, str]]:
+        """Yields the panel's rows: name, figure, remark."""
         waiting = " (Kafka cannot be reached, waiting)" if event.get("unreachable") else ""
-        table.add_row("rows", f"{self._published.get('rows', 0):,}{self._share}", f"{self._rate:,.0f}/s{waiting}")
+        yield "rows", f"{self._published.get('rows', 0):,}{self._share}", f"{self._rate:,.0f}/s{waiting}"
         age_s = self._published.get("event_age_s")
         age = "" if age_s is None else f"newest row {age_text(age_s)} old"
-        table.add_row("updates", f"{self._updates:,}", "")
-        table.add_row("snapshot", str(self._published.get("version", "")), age)
+        yield "updates", f"{self._updates:,}", ""
+        yield "snapshot", str(self._published.get("version", "")), age
         dead = sum(self._published.get("dead_letters", {}).values())
         if dead:
-            table.add_row("dead letters", f"{dead:,}", "in the newest publication")
-        metrics = self._published.get("metrics", {})
-        window, total = metrics.get("window") or {}, metrics.get("total") or {}
-        return Group(table, *([quality_table({window_name(window): window, "in total": total})] if total else []))
+            yield "dead letters", f"{dead:,}", "in the newest publication"
 
     def _end(self, event: Event) -> None:
         dead = sum(event["dead_letters"].values())

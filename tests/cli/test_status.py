@@ -25,8 +25,10 @@ from trained_job import DEAD, REQUESTS, ROWS, RUN_OF_A_DEATH, TOMBSTONES, TRAINE
 from waiting import wait_for
 
 from streamtrain.cli import exposed_metrics
-from streamtrain.cli.output import Output, count_text, table
+from streamtrain.cli.console import table
+from streamtrain.cli.output import Output, count_text
 from streamtrain.cli.status_view import status_view
+from streamtrain.cli.train_panel import panel
 from streamtrain.cli.train_view import TrainView
 from streamtrain.clients.status import JobStatus
 from streamtrain.doctor import LOOKS, Finding, look
@@ -289,7 +291,7 @@ def test_no_figure_is_broken_on_a_terminal(width: int) -> None:
     view = TrainView(Output(False), "flights")
     view({**EVENTS[1], "metrics": {"total": scores, "window": scores}})
     screen = Console(width=width, file=io.StringIO(), force_terminal=False)
-    screen.print(view._panel(EVENTS[2]))
+    screen.print(panel(view._figures(EVENTS[2]), view._published["metrics"]))
     screen_text = screen.file.getvalue()  # type: ignore[attr-defined]
     figures = ["0.2345", "0.5432"] if width == 50 else ["0.2345", "0.5432", "0.8765", "0.9123"]
     assert all(screen_text.count(figure) == 2 for figure in figures), screen_text

@@ -13,7 +13,7 @@ from streamtrain.analysis.collisions import warnings
 from streamtrain.analysis.sketches import DISTINCT_ERROR, QUANTILE_ERROR
 from streamtrain.analysis.summary import Summary
 from streamtrain.cli.choice import one_of
-from streamtrain.cli.output import table
+from streamtrain.cli.console import table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import StopSignals

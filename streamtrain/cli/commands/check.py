@@ -11,7 +11,7 @@ from rich.text import Text
 
 from streamtrain.analysis.collisions import warnings
 from streamtrain.analysis.summary import Summary
-from streamtrain.cli.output import table
+from streamtrain.cli.console import table
 from streamtrain.cli.session import Files, JobFile, Session, command
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.files.file_records import FileRecords

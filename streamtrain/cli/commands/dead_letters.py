@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from streamtrain.cli.choice import one_of
+from streamtrain.cli.console import table
 from streamtrain.cli.decoded import to_json_rows
-from streamtrain.cli.output import table
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.clients import dead_letters
 from streamtrain.clients.dead_letters import Found, Resender, Resent

@@ -22,6 +22,7 @@ from streamtrain.background import in_background
 from streamtrain.broker import Broker, find_broker, start_broker
 from streamtrain.broker.data_folder import port_free
 from streamtrain.checks.verify import verify
+from streamtrain.cli.console import console
 from streamtrain.cli.demo_screen import plain, screen, show_summary
 from streamtrain.cli.session import Session, command, finite
 from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
@@ -119,7 +120,7 @@ class Demo:
             if self._out.as_json:
                 self._out.line({"event": "summary", **summary})
             else:
-                show_summary(self._out.console, summary, traffic.streamed_s)
+                show_summary(console(), summary, traffic.streamed_s)
             if ui:
                 self._say("staying", f"Kafka and {page} stay until Ctrl-C", url=page)
                 while not self._stop.is_set():
@@ -218,8 +219,8 @@ class Demo:
         """
         self._sending = [in_background(call, name=call.__name__) for call in (traffic.send, traffic.read)]
         self._opened.push(partial(self._end_traffic, traffic))
-        is_live = self._out.console.is_terminal and not self._out.as_json and not self._out.quiet
-        live = Live(console=self._out.console, auto_refresh=False, transient=True) if is_live else None
+        is_live = console().is_terminal and not self._out.as_json and not self._out.quiet
+        live = Live(console=console(), auto_refresh=False, transient=True) if is_live else None
         with JobStatus(traffic.job) as job_status, live or nullcontext():
             for status in self._stop.each(job_status.watch(LOOK_S)):
                 self._show(traffic.see(status), live)

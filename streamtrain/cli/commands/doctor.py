@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from streamtrain.cli.output import table
+from streamtrain.cli.console import table
 from streamtrain.cli.session import Session, command
 from streamtrain.doctor import look
 from streamtrain.job.kafka_settings import KafkaSettings

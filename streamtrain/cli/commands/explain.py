@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from streamtrain import _native
-from streamtrain.cli.output import table
+from streamtrain.cli.console import table
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.compute.explain import explained
 from streamtrain.compute.graph_picture import picture

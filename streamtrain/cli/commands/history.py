@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from streamtrain.cli.output import count_text, table
-from streamtrain.cli.quality_table import SCORES
+from streamtrain.cli.console import table
+from streamtrain.cli.output import SCORES, count_text
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.clients.history import history, run_ends
 from streamtrain.clients.published import Published

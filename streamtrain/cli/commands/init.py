@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from streamtrain.cli.console import table
 from streamtrain.cli.first_job.by_schema import decide_by_schema
 from streamtrain.cli.first_job.columns import decide
 from streamtrain.cli.first_job.inputs import FileSource, Source, SubjectSource, TopicSource
 from streamtrain.cli.first_job.job_file import Columns, Machine, job_text
 from streamtrain.cli.first_job.job_trial import dead_rows, distinct_values, report_broken, without
 from streamtrain.cli.first_job.sample import Decision, Sample
-from streamtrain.cli.output import table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import Session, command
 from streamtrain.columns.rejected import Rejecting

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from streamtrain.cli.choice import one_of
-from streamtrain.cli.output import table
+from streamtrain.cli.console import table
 from streamtrain.cli.session import Session, command
 from streamtrain.compute.options import REQUIRED
 from streamtrain.job import settings_table

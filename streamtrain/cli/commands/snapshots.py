@@ -13,7 +13,8 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from streamtrain.cli.output import age_text, table
+from streamtrain.cli.console import table
+from streamtrain.cli.output import age_text
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.snapshot_named import option, parse_version, snapshots_of

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
+from streamtrain.cli.console import console
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.status_view import status_view
 from streamtrain.clients.status import JobStatus
@@ -31,10 +32,10 @@ def status(
         elif session.as_json:
             for document in job_status.watch(WATCH_S):
                 session.out.line(document)
-        elif not session.out.console.is_terminal:
+        elif not console().is_terminal:
             for document in job_status.watch(WATCH_S):
                 session.out.say(status_view(document), "")
         else:
-            with Live(console=session.out.console, auto_refresh=False) as live:
+            with Live(console=console(), auto_refresh=False) as live:
                 for document in job_status.watch(WATCH_S):
                     live.update(status_view(document), refresh=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamtrain.cli.output import table
+from streamtrain.cli.console import table
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.kafka.admin import TopicState
 from streamtrain.topics.topic import TopicWish, job_topics

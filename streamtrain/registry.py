@@ -153,8 +153,8 @@ class Registry(BaseRegistry):
         return found
 
     def help(self, name: str) -> str:
-        """An entry's HELP, or the first line of its docstring; it is not imported."""
-        found = self.constants(name)
+        """An entry's HELP, or the first line of its docstring; it is not imported, and not parsed again if it was."""
+        found = vars(self._loaded[name]) if name in self._loaded else self.constants(name)
         return str(found.get("HELP") or found["__doc__"].split("\n")[0])
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Self
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from typing import Any, Self
 
 from streamtrain.cli.output import Output
 
@@ -17,10 +13,11 @@ class Progress:
     """Counts something up to `total`, or without an end."""
 
     def __init__(self, out: Output, what: str, total: int | None) -> None:
-        self._bar: Bar | None = None
+        self._bar: Any = None
         if sys.stderr.isatty() and not out.quiet and not out.as_json:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            from streamtrain.cli.bar import bar
+
+            self._bar = bar()
             self._task = self._bar.add_task(what, total=total)
 
     def __enter__(self) -> Self:

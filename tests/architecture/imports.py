@@ -34,7 +34,7 @@ OPTIONAL = {
     "scipy", "simplejpeg", "soundfile", "torch", "uvicorn",
 }  # fmt: skip
 # what draws tables and colours, through rich: the commands that need neither start sooner, and take 2 MB less
-DRAWN = {"streamtrain.cli.console", "streamtrain.cli.train_panel"}
+DRAWN = {"streamtrain.cli.bar", "streamtrain.cli.console", "streamtrain.cli.train_panel"}
 # what serves metrics, where a run is to: its packages take 2 MB
 SELDOM = {
     "streamtrain.telemetry.predictor_metrics",
@@ -164,9 +164,10 @@ def test_the_host_and_what_stays_in_memory_know_no_kafka(package_trees):
     assert wrong == []
 
 
-def test_train_draws_nothing_before_it_knows_of_a_terminal(package_trees):
-    found = loaded("streamtrain.cli.commands.train", package_trees)
-    assert "streamtrain.run.host" in found and [found[each] for each in ("rich", *DRAWN) if each in found] == []
+def test_what_draws_is_not_loaded_before_there_is_a_terminal(package_trees):
+    for name in ("session", "progress", "commands.train"):
+        found = loaded(f"streamtrain.cli.{name}", package_trees)
+        assert "streamtrain.cli.output" in found and [found[each] for each in ("rich", *DRAWN) if each in found] == []
 
 
 def test_confluent_kafka_is_where_its_objects_are_requested(package_trees):

@@ -138,19 +138,12 @@ class Registry(BaseRegistry):
                 self._loaded[name] = import_module(f"{self.package}.{self._known(name)}")
         return self._loaded[name]
 
-    def constants(self, name: str) -> dict[str, Any]:
+    def constants(self, name: str) -> Mapping[str, Any]:
         """Returns the plain values that an entry's file sets at its top level, and its docstring as `__doc__`.
 
         Reads the file's text and does not import it.
         """
-        tree = ast.parse(self.files()[name].read_text(encoding="utf-8"))
-        found: dict[str, Any] = {"__doc__": ast.get_docstring(tree) or ""}
-        for node in tree.body:
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name) and _is_plain(node.value):
-                        found[target.id] = ast.literal_eval(node.value)
-        return found
+        return _constants(self.files()[name])
 
     def help(self, name: str) -> str:
         """An entry's HELP, or the first line of its docstring; it is not imported, and not parsed again if it was."""
@@ -196,6 +189,18 @@ def _files(folders: tuple[str, ...], word: str) -> Mapping[str, Path]:
     paths = (path for folder in folders for path in Path(folder).glob("*.py") if path.stem != "__init__")
     found = {path.stem: path for path in paths if _declares(path.read_text(encoding="utf-8"), word)}
     return dict(sorted(found.items()))
+
+
+@cache
+def _constants(path: Path) -> Mapping[str, Any]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = {"__doc__": ast.get_docstring(tree) or ""}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name) and _is_plain(node.value):
+                    found[target.id] = ast.literal_eval(node.value)
+    return found
 
 
 def _declares(text: str, word: str) -> bool:

@@ -480,9 +480,11 @@ class CoordinatorEnd:
         rows_seen: int = 0,
         row_bound: int = -1,
         positions: Sequence[tuple[int, int, int]] = [],
+        joins: bool = False,
     ) -> None:
         """
-        Sets the state that the run continues from. `positions` are (partition, offset, row).
+        Sets the state that the run continues from. `positions` are (partition, offset, row). `joins`: a round
+        ends with its workers' joined contribution in the mean's place, not with a mean.
         """
 
     def start(self) -> None:
@@ -494,6 +496,11 @@ class CoordinatorEnd:
     def stop(self) -> Stop: ...
     def hold(self, held: bool) -> None:
         """Keeps ingest from opening a round."""
+
+    def begin_round(self, round: int, seed: int) -> None:
+        """
+        Lets workers that join begin the next round, whose start is in place, as this round of the lineage.
+        """
 
     def bound_rounds(self, bound: int) -> None:
         """
@@ -585,6 +592,15 @@ class Worker:
     def score_means(self, plan: Plan, state: int, base: int, share: int) -> None: ...
     def run_closed_round(self, plan: Plan) -> None: ...
     def run(self, plan: Plan, timeout_s: float) -> WorkerStatus: ...
+
+class ContributionFold:
+    """Folds contributions into an arena's newest mean, as its next round."""
+
+    def __init__(self, arena: Arena) -> None: ...
+    def fold(self, contributions: Sequence[tuple[int, float]]) -> bool:
+        """
+        Takes the address of each joined state, and its weight sum. Returns whether a window closed.
+        """
 
 class LogSource:
     """
@@ -781,21 +797,25 @@ class KafkaPurpose(enum.Enum):
 
     GROUP = 8
 
-    PUBLISH = 9
+    HOST = 9
 
-    ANSWER = 10
+    PUBLISH = 10
 
-    ANSWER_ONCE = 11
+    CONTRIBUTE = 11
 
-    RESEND = 12
+    ANSWER = 12
 
-    WRITE = 13
+    ANSWER_ONCE = 13
 
-    STREAM = 14
+    RESEND = 14
 
-    ADMIN = 15
+    WRITE = 15
 
-    START = 16
+    STREAM = 16
+
+    ADMIN = 17
+
+    START = 18
 
 def kafka_client_settings(
     purpose: KafkaPurpose, given: Sequence[tuple[str, str]], own: Sequence[tuple[str, str]], clients: int = 1
@@ -814,7 +834,7 @@ def kafka_settings() -> list[tuple[str, str | None, str, list[KafkaPurpose], str
 class KafkaConsumer:
     def __init__(self, settings: Sequence[tuple[str, str]]) -> None: ...
     def assign(self, topic: str, offsets: Sequence[tuple[int, int]]) -> None: ...
-    def subscribe(self, topic: str) -> None: ...
+    def subscribe(self, topic: str, reads: bool = True) -> None: ...
     def assignment(self) -> list[int]: ...
     def consume(
         self, capacity: int, timeout_ms: int

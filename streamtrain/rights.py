@@ -16,6 +16,7 @@ from streamtrain.topics import REGISTRY as TOPICS
 from streamtrain.topics.topic import all_topics
 
 HELD_OUT = "held_out"  # the topic of rows that a job's model is judged by, where it has one
+CONTRIBUTIONS = "contributions"  # the topic of a job that many hosts train
 Kind = Literal["topic", "group", "transactional-id"]
 
 
@@ -110,9 +111,10 @@ def serve(job: str, topics: Mapping[str, str]) -> list[Right]:
 
 @REGISTRY.entry("trains: `streamtrain train`")
 def trainer(job: str, topics: Mapping[str, str]) -> list[Right]:
-    """The role that trains: it reads records, and only it writes what a job publishes."""
+    """The role that trains: it reads records, and only it writes what a job publishes. Of many hosts each has it."""
     own = [topics[key] for key, topic in all_topics().items() if topic.written is not None]
     held_out = [topics[HELD_OUT]] if HELD_OUT in topics else []
+    exchange = _exchange(job, topics[CONTRIBUTIONS]) if CONTRIBUTIONS in topics else []
     transactional_id = TOPICS.get("control").transactional_id(job)  # an entry is imported when it is used
     return [
         *reads(topics["records"], *own, *held_out),
@@ -120,7 +122,15 @@ def trainer(job: str, topics: Mapping[str, str]) -> list[Right]:
         *looks(topics["predictions"]),  # a start tells which of the job's topics are wanting
         Right("transactional-id", transactional_id, ("Write", "Describe")),
         Right("group", job, ("Read", "Describe")),  # to show its lag
+        *exchange,
     ]
+
+
+def _exchange(job: str, contributions: str) -> Iterable[Right]:
+    """Returns the rights to exchange contributions with other hosts, to share partitions and to elect a leader."""
+    groups = [Right("group", f"{job}.{group}", ("Read", "Describe")) for group in ("hosts", "leader")]
+    deletes = Right("topic", contributions, ("Delete",))  # the leader deletes what it has folded
+    return [*reads(contributions), *writes(contributions), deletes, *groups]
 
 
 @REGISTRY.entry("shows the job in a browser: `streamtrain ui`")

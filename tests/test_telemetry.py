@@ -552,7 +552,7 @@ def test_a_publication_is_a_span_and_so_is_one_that_fails(spans: Any) -> None:
     good, bad = ended()
     assert (good.name, good.kind.name, good.status.is_ok) == ("publish good", "PRODUCER", True)
     values = {name: good.attributes[f"streamtrain.{name}"] for name in ("version", "run", "rounds", "rows", "round")}
-    log = job.assembled.log
+    log = job.assembled.logs
     assert values == {
         "version": 2, "run": 1, "rounds": len(log.rounds), "rows": log.rows_trained,
         "round": job.assembled.snapshot.manifest.round,

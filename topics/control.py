@@ -17,7 +17,7 @@ from streamtrain.topics.topic import Message, Topic
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
 
 HELP = "which run holds the job, its runs and their ends, and the newest snapshot"
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 TOPIC = Topic(
     key="control",
     config={
@@ -33,6 +33,7 @@ TOPIC = Topic(
     written="alone",
 )
 NEWEST_KEY = b"newest"
+MODES = ("one", "many")
 _RUN, _END = b"run/", b"end/"
 _NUMBER = re.compile(rb"[1-9][0-9]{0,18}")  # without leading zeros: one key a run
 LEAP = 2**32  # a run or version that is so far above the one before was not counted by a trainer
@@ -53,6 +54,7 @@ class RunEntry:
     process: int  # the coordinator's, on its host
     started_ms: int
     build: str
+    mode: str = "one"  # "many": other hosts train the job too, and this run publishes what they contribute
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,7 @@ def encode_run(entry: RunEntry) -> bytes:
             "process": entry.process,
             "started_ms": entry.started_ms,
             "build": entry.build,
+            "mode": entry.mode,
         }
     )
 
@@ -181,6 +184,9 @@ def encode_newest(newest: Newest) -> bytes:
 def decode_run(value: bytes) -> RunEntry:
     """The entry in `value`; CheckFailed says what is wrong with other bytes."""
     read = Reader.unpack(value, "run entry", WIRE_VERSION, CheckFailed)
+    mode = read.text("mode")
+    if mode not in MODES:
+        read.fail("mode", " or ".join(MODES), mode)
     return RunEntry(
         run=_decode(read.child("run")),
         job=read.text("job"),
@@ -188,6 +194,7 @@ def decode_run(value: bytes) -> RunEntry:
         process=read.integer("process"),
         started_ms=read.integer("started_ms"),
         build=read.text("build"),
+        mode=mode,
     )
 
 
@@ -234,7 +241,8 @@ def document(message: Message) -> Document:
 def line(document: Document) -> str:
     match document:
         case {"run": run}:
-            said = f"run {run['run']['number']} began on {run['host']}, process {run['process']}"
+            of_many = ", one of many hosts" if run["mode"] == "many" else ""
+            said = f"run {run['run']['number']} began on {run['host']}, process {run['process']}{of_many}"
         case {"end": end}:
             said = f"run {end['run']['number']} ended with exit code {end['exit_code']}: {end['reason']}"
         case {"newest": newest}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field
@@ -11,7 +12,7 @@ from streamtrain.errors import SnapshotError
 from streamtrain.topics.topic import MESSAGE_BYTES, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
-WIRE_VERSION = 5
+WIRE_VERSION = 6
 CHUNK_BYTES = MESSAGE_BYTES
 _PAYLOAD_LIMIT = 1 << 40  # bytes; a manifest that claims more is damaged
 _CHUNK_LIMIT = _PAYLOAD_LIMIT // CHUNK_BYTES
@@ -94,6 +95,18 @@ class Kept:
         return self.shelf.startswith("b/")
 
 
+@dataclass(frozen=True)
+class Contribution:
+    """A host's part of a snapshot: contribution `sequence` of that `life`, counted from 0."""
+
+    host: str
+    life: str  # 128 bits, hex
+    sequence: int
+    head: bytes  # SHA-256 of the message that describes it
+    rows: int  # trained
+    weight: float  # in the mean
+
+
 class Counts(NamedTuple):
     """Rows since the lineage's first snapshot, where all are 0; tombstones are records without a value."""
 
@@ -157,6 +170,9 @@ class Manifest:
     model: Payload = field(default_factory=Payload)  # parameters and statistics
     trainer: Payload = field(default_factory=Payload)  # optimizer state and scores
     shelf: str = ""  # first part of its keys, such as "s/0003"
+    contributions: tuple[Contribution, ...] = ()  # in the order of its round logs; none where one host trains the job
+    inbox: int | None = None  # lowest offset of the contributions topic that is still needed; None for one host
+    interval_ms: int | None = None  # to the next snapshot; None for one host
 
     @property
     def chunk_count(self) -> int:
@@ -171,6 +187,11 @@ class Manifest:
     def is_import(self) -> bool:
         """It is the one that came from elsewhere: no snapshot here is before it."""
         return self.parent is None and self.imported != ()
+
+    @property
+    def is_folded(self) -> bool:
+        """Many hosts train the job: a snapshot after the first of a lineage is the fold of what they contributed."""
+        return self.inbox is not None
 
     @property
     def is_continuation(self) -> bool:
@@ -222,6 +243,9 @@ def encode(manifest: Manifest) -> bytes:
         "model": _encode_payload(manifest.model),
         "trainer": _encode_payload(manifest.trainer),
         "shelf": manifest.shelf,
+        "contributions": [asdict(each) for each in manifest.contributions],
+        "inbox": manifest.inbox,
+        "interval_ms": manifest.interval_ms,
     }
     return pack(document)
 
@@ -242,6 +266,10 @@ def decode(value: bytes) -> Manifest:
         read.fail("shelf", "s/, a/ or b/ and a number", shelf)
     kept = tuple(_decode_kept(read, item, version) for item in read.items("kept"))
     row_capacity, range_capacity = read.pair(read.value("slot"), "slot")
+    inbox, interval_ms = (None if read.value(name) is None else read.integer(name) for name in ("inbox", "interval_ms"))
+    contributions = tuple(_decode_contribution(child) for child in read.children("contributions"))
+    if (inbox is None) != (interval_ms is None) or (inbox is None and contributions):
+        read.fail("inbox", "with interval_ms, and where there are contributions", (inbox, interval_ms))
     return Manifest(
         job=read.text("job"),
         version=version,
@@ -276,6 +304,9 @@ def decode(value: bytes) -> Manifest:
         model=_decode_payload(read.child("model")),
         trainer=_decode_payload(read.child("trainer")),
         shelf=shelf,
+        contributions=contributions,
+        inbox=inbox,
+        interval_ms=interval_ms,
     )
 
 
@@ -301,6 +332,20 @@ def _decode_kept(read: Reader, item: object, version: int) -> Kept:
                 return Kept(shelf, number, offset, digest, model, trainer, created_ms)
     expected = f"[shelf, version below {version}, offset, digest, model chunks, trainer chunks, created_ms]"
     read.fail("kept", expected, item)
+
+
+def _decode_contribution(read: Reader) -> Contribution:
+    weight = read.value("weight")
+    if type(weight) is not float or not 0 <= weight < math.inf:
+        read.fail("weight", "a finite number from 0.0 on", weight)
+    return Contribution(
+        host=read.text("host") or read.fail("host", "a name", ""),
+        life=read.hexadecimal("life", HEX_128_BIT),
+        sequence=read.integer("sequence"),
+        head=read.binary("head", DIGEST_BYTES),
+        rows=read.integer("rows"),
+        weight=weight,
+    )
 
 
 def _decode_payload(read: Reader) -> Payload:

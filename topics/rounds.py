@@ -1,8 +1,8 @@
-"""The rounds topic: what every round trained, in row order, and under which terms. One log per publication, in parts.
+"""The rounds topic: what every round trained, in row order, and under which terms. A publication has one log, or one of
+each host that contributed; each is cut into parts.
 
-Each part is one message and tells all but the other parts' columns. The columns are raw little-endian structs, Range of
-native/ring/slot.h and those of native/train/round_log.h.
-"""
+A part is one message with all but the other parts' columns. The columns are raw little-endian structs, Range of
+native/ring/slot.h and those of native/train/round_log.h."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
 HELP = "the round log: what was trained, in row order"
-WIRE_VERSION = 5
+WIRE_VERSION = 6
 TOPIC = Topic(
     key="rounds",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
@@ -55,6 +55,9 @@ class RoundLog:
 
     `version` and `digest` name the snapshot whose transaction carries the log; the one it starts from is that one's
     parent. A part of a log has the same form, with a slice of each column; `part` of `parts` counts from 0.
+
+    The contribution of a `host`, number `contribution` of `contributions` to the snapshot, is one round, whose slots
+    count from 0. `closed_window` of that round is the same in all of them: the window closes after their fold.
     """
 
     job: str
@@ -72,6 +75,18 @@ class RoundLog:
     schemas: Structs = field(default_factory=lambda: np.empty(0, BYTE_DTYPE))  # as named_schemas encodes them
     part: int = 0
     parts: int = 1
+    host: str = ""  # that contributed; "": one host trained all of the snapshot
+    contribution: int = 0
+    contributions: int = 1
+
+    @property
+    def weight(self) -> float:
+        """The weight of the log's rounds in a mean, with the bits that the workers' sums have."""
+        return weight_of(self.slots, self.terms[-1].workers)
+
+    @property
+    def smallest_partition(self) -> int:
+        return int(self.ranges["partition"].min(initial=2**31 - 1))
 
     @property
     def rows_trained(self) -> int:
@@ -92,6 +107,12 @@ class RoundLog:
         return [terms for terms in self.terms if terms.first_round <= round_][-1]
 
 
+def weight_of(slots: Structs, workers: int) -> float:
+    """Returns the weight of a round's slots in a mean, with the bits that the sums of so many workers have."""
+    of_workers = [slots["weight_sum"][worker::workers].cumsum() for worker in range(min(workers, len(slots)))]
+    return float(np.cumsum([sums[-1] for sums in of_workers] or [0.0])[-1])
+
+
 def first_chain(lineage: str) -> bytes:
     """The chain in the manifest of a lineage's first snapshot, which no log leads to."""
     return sha256(lineage.encode("ascii"))
@@ -104,9 +125,12 @@ def chain_after(chain: bytes, log: RoundLog) -> bytes:
 
 def counts_after(counts: Counts, log: RoundLog) -> Counts:
     """A manifest's counts, from its parent's and the log between them."""
-    columns = ("trained", "dead", "filtered", "tombstones")
-    sums = (int(log.slots[name].sum(dtype=np.int64)) for name in columns)
-    return Counts(*(before + found for before, found in zip(counts, sums, strict=True)))
+    return Counts(*(before + found for before, found in zip(counts, counts_of(log.slots), strict=True)))
+
+
+def counts_of(slots: Structs) -> Counts:
+    """Returns the sums of some slots."""
+    return Counts(*(int(slots[name].sum(dtype=np.int64)) for name in Counts._fields))
 
 
 def log_digest(log: RoundLog) -> bytes:
@@ -127,9 +151,14 @@ def messages(log: RoundLog) -> tuple[Message, ...]:
     header = _header(log)
     parts = _cut(log, MESSAGE_BYTES - len(pack(header)) - _COLUMN_BYTES - len(log.digest))
     return tuple(
-        Message(f"{log.version}/{index}".encode(), _encode(log, header, columns, index, len(parts)))
+        Message(message_key(log, index), _encode(log, header, columns, index, len(parts)))
         for index, columns in enumerate(parts)
     )
+
+
+def message_key(log: RoundLog, part: int) -> bytes:
+    """The key of a part."""
+    return f"{log.version}/{log.contribution}/{part}".encode()
 
 
 def _cut(log: RoundLog, room_bytes: int) -> list[dict[str, Structs]]:
@@ -163,6 +192,9 @@ def _header(log: RoundLog) -> dict[str, object]:
         "metrics": plain(log.metrics),
         "created_ms": log.created_ms,
         "worker_deaths": log.worker_deaths,
+        "host": log.host,
+        "contribution": log.contribution,
+        "contributions": log.contributions,
     }
 
 
@@ -188,7 +220,7 @@ def decode(value: bytes) -> RoundLog:
         if len(raw) % dtype.itemsize:
             read.fail(name, f"a multiple of {dtype.itemsize} bytes", f"{len(raw)} bytes")
         columns[name] = np.frombuffer(raw, dtype)
-    parts = read.integer("parts", 1, 2**31 - 1)
+    parts, contributions = read.integer("parts", 1, 2**31 - 1), read.integer("contributions", 1, 2**31 - 1)
     return RoundLog(
         job=read.text("job"),
         lineage=read.hexadecimal("lineage", HEX_128_BIT),
@@ -201,6 +233,9 @@ def decode(value: bytes) -> RoundLog:
         worker_deaths=read.integer("worker_deaths"),
         part=read.integer("part", 0, parts - 1),
         parts=parts,
+        host=read.text("host"),
+        contribution=read.integer("contribution", 0, contributions - 1),
+        contributions=contributions,
         rounds=columns["rounds"],
         slots=columns["slots"],
         ranges=columns["ranges"],
@@ -244,6 +279,12 @@ def check(log: RoundLog) -> None:
         if not np.array_equal(log.slots["slot"], expected):
             raise CheckFailed(f"{where}: expected slot numbers to count on from each round's first_slot")
         _check_terms(log, where)
+    first = log.rounds[:1]
+    if log.contributions > 1 and not log.host:
+        raise CheckFailed(f"{where}: expected the host of a contribution, got none")
+    if log.host and (len(log.rounds) != 1 or first["first_slot"][0] != 0 or len(log.terms) != 1):
+        got = f"{len(log.rounds)} rounds, the first from {first['first_slot'].tolist()}, {len(log.terms)} terms"
+        raise CheckFailed(f"{where}: expected a contribution of one round from slot 0 and its terms, got {got}")
 
 
 def _check_terms(log: RoundLog, where: str) -> None:
@@ -272,6 +313,9 @@ def document(message: Message) -> Document:
         "run": log.run.number,
         "part": log.part,
         "parts": log.parts,
+        "host": log.host,
+        "contribution": log.contribution,
+        "contributions": log.contributions,
         "created_ms": log.created_ms,
         "newest_event_ms": log.newest_event_ms,
         "worker_deaths": log.worker_deaths,
@@ -300,7 +344,8 @@ def _describe_structs(structs: Structs) -> list[Document]:
 
 
 def line(document: Document) -> str:
+    of_host = f" of {document['host']}" if document["host"] else ""
     return (
-        f"  snapshot {document['version']}: {len(document['rounds'])} rounds, {len(document['slots'])} batches, "
-        f"{document['rows_trained']:,} rows trained"
+        f"  snapshot {document['version']}{of_host}: {len(document['rounds'])} rounds, "
+        f"{len(document['slots'])} batches, {document['rows_trained']:,} rows trained"
     )

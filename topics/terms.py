@@ -58,6 +58,11 @@ def model_digest(model_spec: Mapping[str, Any]) -> bytes:
     return sha256(pack(plain({key: value for key, value in model_spec.items() if key not in _OF_THE_OPTIMIZER})))
 
 
+def contribution_seed(seed: int, partition: int) -> int:
+    """The seed of a host's random numbers, from the lineage's and the lowest partition that the host has."""
+    return int.from_bytes(sha256(pack([seed, partition]))[:8], "little")
+
+
 def encode(terms: Terms) -> dict[str, Plain | bytes]:
     """A map for msgpack; equal terms give equal bytes."""
     return {

@@ -24,6 +24,7 @@ _OURS = {"message.timestamp.type": "LogAppendTime"}
 _NAME_LENGTH = 249  # Kafka's limit for a topic name
 BROKER_DEFAULT = -1  # as replication: what the broker is set to
 _POLICY = "cleanup.policy"
+Hosts = Literal["one", "many"]  # that train a job
 T = TypeVar("T")
 
 
@@ -65,6 +66,7 @@ class Topic:
     rows: Literal["training", "requests"] | None = None  # the user's own topic: rows in the job's format
     written: Literal["alone", "shared"] | None = None
     loses: str = ""  # who deletes it
+    hosts: Hosts = "one"  # "many": only a job that many hosts train has it
 
     def __post_init__(self) -> None:
         config = {**(_OURS if self.owned else {}), **self.config}
@@ -139,13 +141,20 @@ def all_topics() -> Mapping[str, Topic]:
     return MappingProxyType({key: topic(key) for key in REGISTRY.names()})
 
 
-def job_topics(job: str, given: Mapping[str, Mapping[str, Any]] | None = None) -> list[TopicWish]:
+def topics_of(hosts: Hosts) -> Mapping[str, Topic]:
+    """Returns the topics that a job of so many hosts has, by key."""
+    return {key: entry for key, entry in all_topics().items() if entry.hosts in ("one", hosts)}
+
+
+def job_topics(
+    job: str, given: Mapping[str, Mapping[str, Any]] | None = None, hosts: Hosts = "one"
+) -> list[TopicWish]:
     """Every topic of a job. `given` may hold what it says of each, by key, as [topics] has it. UserMistake for what it
     may not say, and for a name that is no topic."""
     given = given or {}
     for key in given:
         topic(key)  # raises for a name that is no topic
-    return [entry.wish(job, entry.of(given) or {}) for entry in all_topics().values()]
+    return [entry.wish(job, entry.of(given) or {}) for entry in topics_of(hosts).values()]
 
 
 def row_topics() -> list[str]:

@@ -374,6 +374,8 @@ def topic_lines(key: str, topic: Topic) -> list[str]:
     module = TOPICS.get(key)
     written = {None: "programs, `streamtrain` among them", "alone": "a trainer's transactions alone",
                "shared": "a trainer's transactions, and others beside them"}[topic.written]  # fmt: skip
+    if topic.hosts == "many":
+        written = 'each host that trains the job, without transactions; only with `train.hosts = "many"`'
     facts = [
         ("name", code(f"<job>.{topic.suffix}") + ("" if topic.renameable else ", which cannot be changed")),
         ("partitions", f"{topic.partitions}" + (", which cannot be changed" if topic.fixed_partitions else "")),

@@ -94,7 +94,9 @@ void bind_settings(nb::module_ &m) {
         .value("REQUESTS", Purpose::requests)
         .value("REQUESTS_ONCE", Purpose::requests_once)
         .value("GROUP", Purpose::group)
+        .value("HOST", Purpose::host)
         .value("PUBLISH", Purpose::publish)
+        .value("CONTRIBUTE", Purpose::contribute)
         .value("ANSWER", Purpose::answer)
         .value("ANSWER_ONCE", Purpose::answer_once)
         .value("RESEND", Purpose::resend)
@@ -135,7 +137,7 @@ void bind_consumer(nb::module_ &m) {
     nb::class_<Consumer> c(m, "KafkaConsumer");
     c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
         .def("assign", &Consumer::assign, Released(), nb::arg("topic"), nb::arg("offsets"))
-        .def("subscribe", &Consumer::subscribe, Released(), nb::arg("topic"))
+        .def("subscribe", &Consumer::subscribe, Released(), nb::arg("topic"), nb::arg("reads") = true)
         .def("assignment", &Consumer::assignment, Released())
         .def("consume", consume, nb::arg("capacity"), nb::arg("timeout_ms"))
         .def("pause", &Consumer::pause, Released(), nb::arg("partitions"))

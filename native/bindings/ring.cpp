@@ -104,8 +104,8 @@ void bind_supervisor(nb::module_ &m) {
 }
 
 void begin_training(CoordinatorEnd &end, i64 round, f32 learning_rate, u64 seed, i64 rows_seen, i64 row_bound,
-           const std::vector<Position> &positions) {
-    RunStart start{round, learning_rate, seed, rows_seen, row_bound, {}};
+           const std::vector<Position> &positions, bool joins) {
+    RunStart start{round, learning_rate, seed, rows_seen, row_bound, joins, {}};
     for (auto [partition, offset, row] : positions) start.positions.push_back({offset, row, partition});
     end.begin(start);
 }
@@ -115,7 +115,9 @@ void bind_coordinator(nb::module_ &m) {
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
         .def("begin", &begin_training, nb::kw_only(), nb::arg("round"), nb::arg("learning_rate"), nb::arg("seed") = 0,
              nb::arg("rows_seen") = 0, nb::arg("row_bound") = -1, nb::arg("positions") = std::vector<Position>{},
-             "Sets the state that the run continues from. `positions` are (partition, offset, row).")
+             nb::arg("joins") = false,
+             "Sets the state that the run continues from. `positions` are (partition, offset, row). `joins`: a round\n"
+             "ends with its workers' joined contribution in the mean's place, not with a mean.")
         .def("start", &CoordinatorEnd::start, "Sends READY.")
         .def("progress", [](const CoordinatorEnd &end) { return progress_dict(end.arena()); })
         .def("mean_address", [](const CoordinatorEnd &end, i32 buffer) { return address_of(end.arena().mean(buffer)); },
@@ -123,6 +125,8 @@ void bind_coordinator(nb::module_ &m) {
         .def("beat", &CoordinatorEnd::beat)
         .def("stop", &CoordinatorEnd::stop)
         .def("hold", &CoordinatorEnd::hold, nb::arg("held"), "Keeps ingest from opening a round.")
+        .def("begin_round", &CoordinatorEnd::begin_round, nb::arg("round"), nb::arg("seed"),
+             "Lets workers that join begin the next round, whose start is in place, as this round of the lineage.")
         .def("bound_rounds", &CoordinatorEnd::bound_rounds, nb::arg("bound"),
              "Keeps ingest from opening a round from this number on; 0: any may open.")
         .def("allow_windows", &CoordinatorEnd::allow_windows, nb::arg("below"),

@@ -61,8 +61,7 @@ void average(const StateLayout &layout, Address start, const Weighted &workers, 
 }
 
 f64 join(const StateLayout &layout, Address start, const Weighted &each, Address joined, Address moments) {
-    if (layout.local_bytes > 0)
-        mistake("a state that is joined", "that all of it is averaged", "blocks kept per worker");
+    check_joins(layout);
     WithoutGil release;
     const RoundStart from{reinterpret_cast<const u8 *>(start), reinterpret_cast<const u8 *>(moments)};
     return join_round(layout, from, contributions_of(each), reinterpret_cast<u8 *>(joined));

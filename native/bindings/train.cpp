@@ -9,6 +9,7 @@
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
 #include "bindings/struct_layout.h"
+#include "train/contribution_fold.h"
 #include "train/first_moments.h"
 #include "train/log_filler.h"
 #include "train/round_log.h"
@@ -65,6 +66,22 @@ void bind_worker(nb::module_ &m) {
              nb::arg("plan"), nb::arg("timeout_s"));
 }
 
+void bind_contribution_fold(nb::module_ &m) {
+    nb::class_<ContributionFold>(m, "ContributionFold",
+                                 "Folds contributions into an arena's newest mean, as its next round.")
+        .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
+        .def("fold",
+             [](ContributionFold &fold, const std::vector<std::tuple<Address, f64>> &contributions) {
+                 std::vector<Contribution> each;
+                 for (auto [state, weight] : contributions)
+                     each.push_back({reinterpret_cast<const u8 *>(state), weight});
+                 WithoutGil release;
+                 return fold.fold(std::move(each));
+             },
+             nb::arg("contributions"),
+             "Takes the address of each joined state, and its weight sum. Returns whether a window closed.");
+}
+
 void bind_log(nb::module_ &m) {
     nb::class_<LogSource>(m, "LogSource",
                           "The records that ranges of a round log touch.\n\n"
@@ -119,6 +136,7 @@ void bind_log_structs(nb::module_ &m) {
 void bind_train(nb::module_ &m) {
     bind_log_structs(m);
     bind_worker(m);
+    bind_contribution_fold(m);
     bind_log(m);
     nb::class_<RoundLogThread>(m, "RoundLogThread")
         .def(nb::init<CoordinatorEnd &>(), nb::arg("end"), nb::keep_alive<1, 2>())

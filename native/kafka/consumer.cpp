@@ -71,6 +71,7 @@ void Consumer::on_rebalance(rd_kafka_t *handle, int code, rd_kafka_topic_partiti
             take_outcome(gives ? kafka.incremental_assign(handle, list) : kafka.incremental_unassign(handle, list));
     else
         outcome.code = kafka.assign(handle, gives ? list : nullptr);
+    if (gives && !self->reads_ && outcome.code == rd::ok) kafka.pause_partitions(handle, list);
     std::string text = gives                           ? "partitions assigned:"
                        : kafka.assignment_lost(handle) ? "partitions lost:"
                                                        : "partitions revoked:";
@@ -109,8 +110,9 @@ void Consumer::assign_more(const std::string &topic, const Offsets &offsets) {
     check(kafka_.incremental_assign(handle_, list.list), "assign");
 }
 
-void Consumer::subscribe(const std::string &topic) {
+void Consumer::subscribe(const std::string &topic, bool reads) {
     require_open();
+    reads_ = reads;
     topic_ = topic;
     joins_ = true;
     PartitionList list(topic, {{rd::any_partition, rd::invalid}});

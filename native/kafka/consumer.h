@@ -57,7 +57,8 @@ class Consumer : public Client {
     void assign(const std::string &topic, const Offsets &offsets);
     // Adds partitions to a manual assignment and leaves the others, and what is prefetched of them, alone.
     void assign_more(const std::string &topic, const Offsets &offsets);
-    void subscribe(const std::string &topic);
+    // Joins the group. Without `reads` it has partitions and fetches nothing of them.
+    void subscribe(const std::string &topic, bool reads = true);
     const std::string &topic() const { return topic_; }
     std::vector<i32> assignment() const;
 
@@ -120,6 +121,7 @@ class Consumer : public Client {
 
     std::string topic_;
     bool joins_ = false;   // a group
+    bool reads_ = true;
     rd_kafka_queue_t *queue_ = nullptr;
     std::vector<rd_kafka_message_t *> messages_;
     std::size_t held_ = 0;

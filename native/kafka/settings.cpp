@@ -20,7 +20,7 @@ constexpr u32 records = stretches | of(ingest);
 constexpr u32 snapshots = of(follow, serve);
 constexpr u32 members = of(requests, requests_once);
 constexpr u32 readers = records | snapshots | members;
-constexpr u32 consumers = readers | of(group);
+constexpr u32 consumers = readers | of(group, host);
 constexpr u32 administrators = of(admin, start);
 constexpr u32 producers = all & ~(consumers | administrators);
 constexpr u32 transactions = of(publish, answer, resend);
@@ -37,6 +37,8 @@ constexpr KafkaSetting SETTINGS[] = {
     {"group.instance.id", nullptr, Hold::owned, none, own_positions},
     {"group.protocol", nullptr, Hold::owned, none, own_positions},
     {"partition.assignment.strategy", "range,roundrobin", Hold::owned, members, own_positions},
+    {"partition.assignment.strategy", "cooperative-sticky", Hold::owned, of(host), "a host keeps what it can"},
+    {"max.poll.interval.ms", "10000", Hold::owned, of(host), "a host that hangs gives its partitions up"},
     {"enable.auto.commit", "false", Hold::owned, consumers & ~of(requests_once), own_positions},
     {"enable.auto.commit", "true", Hold::owned, of(requests_once), own_positions},
     {"auto.commit.interval.ms", "500", Hold::owned, of(requests_once), own_positions},
@@ -71,14 +73,15 @@ constexpr KafkaSetting SETTINGS[] = {
     {"fetch.wait.max.ms", "100", Hold::given, members, "an idle fetch that comes again holds up what arrives"},
     {"fetch.wait.max.ms", "100", Hold::given, of(serve), "snapshots are rare, and share the broker with the requests"},
     {"fetch.error.backoff.ms", "50", Hold::given, snapshots | members, "a new leader is asked soon"},
-    {"session.timeout.ms", "10000", Hold::given, members, "a killed predictor's partitions are free after this"},
-    {"heartbeat.interval.ms", "2000", Hold::given, members, "several in a session"},
+    {"session.timeout.ms", "10000", Hold::given, members | of(host),
+     "a killed member's partitions are free after this"},
+    {"heartbeat.interval.ms", "2000", Hold::given, members | of(host), "several in a session"},
     {"topic.metadata.refresh.interval.ms", "10000", Hold::given, readers, "new partitions are found soon"},
     {"enable.metrics.push", "false", Hold::given, all, "histograms for the broker take 300 KB of each client"},
     {"reconnect.backoff.max.ms", "1000", Hold::given, all & ~of(write, stream, start), soon_back},
     {"reconnect.backoff.max.ms", "200", Hold::fixed, of(start), "it is waited for"},
 
-    {"linger.ms", "0", Hold::fixed, of(publish), "a publication is sent as a whole"},
+    {"linger.ms", "0", Hold::fixed, of(publish, contribute), "it is sent as a whole"},
     {"linger.ms", "0", Hold::given, answerers, "an answer is waited for"},
     {"linger.ms", "5", Hold::given, of(write), "rows given one by one are sent together"},
     {"linger.ms", "5", Hold::fixed, of(stream), "rows given one by one are sent together"},
@@ -88,7 +91,8 @@ constexpr KafkaSetting SETTINGS[] = {
     {"retry.backoff.max.ms", "20", Hold::given, answerers, small_transactions},
     {"message.timeout.ms", "30000", Hold::fixed, of(answer_once), "then its requests are read again"},
     {"queue.buffering.max.kbytes", "65536", Hold::given, answerers, "memory of answers on their way is bounded"},
-    {"queue.buffering.max.kbytes", "65536", Hold::given, of(publish), "memory of chunks on their way is bounded"},
+    {"queue.buffering.max.kbytes", "65536", Hold::given, of(publish, contribute),
+     "memory of chunks on their way is bounded"},
     {"queue.buffering.max.messages", "200000", Hold::fixed, of(stream), "a stream as fast as it goes never waits"},
     {"partitioner", "murmur2_random", Hold::given, producers, "where the Java clients put the same key"},
     {"log_level", "3", Hold::fixed, of(stream), "a broker that has just started warns of what it then does"},

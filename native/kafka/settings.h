@@ -22,7 +22,9 @@ enum class Purpose : int {
     requests,       // a predictor's group, whose offsets go into the transactions of its answers
     requests_once,  // as requests, whose offsets are committed after the answers: at least once
     group,          // looks at a group's offsets, or commits them, and never joins
+    host,           // one of a job's hosts: has its share of the partitions, and reads none
     publish,        // a trainer's transactions
+    contribute,     // what a host has learned, for the leader
     answer,         // a predictor's transactions
     answer_once,    // as answer, without transactions: at least once
     resend,         // dead letters' rows, with the group's offsets in their transactions

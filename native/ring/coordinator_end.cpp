@@ -3,15 +3,22 @@
 namespace st {
 
 void CoordinatorEnd::begin(const RunStart &start) {
+    if (start.joins) check_joins(arena_.state_layout());
     AveragerWords &averager = control().averager;   // nobody averages before READY
     for (auto &buffer : averager.mean_buffer) buffer.store(0);
     for (i64 &slot : averager.next_first_slot) slot = 0;
+    for (auto &judged : averager.judged) judged = {};
+    for (u32 w = 0; w < arena_.workers(); ++w) control().workers[w].published_round.store(start.round);
+    for (u32 slot = 0; slot < arena_.slot_count(); ++slot) arena_.slot_result(slot) = {.slot = -1};
     averager.finished_round.store(start.round);
     control().ingest.final_round.store(start.round);
     words().rows_seen.store(start.rows_seen);
     words().learning_rate.store(start.learning_rate);
     words().seed.store(start.seed);
     words().row_bound.store(start.row_bound);
+    words().joins.store(start.joins);
+    words().start_in_place.store(start.round);   // begin_round() lets the first begin
+    words().round_shift.store(0);
     arena_.set_positions(start.positions);
 }
 

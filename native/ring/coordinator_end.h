@@ -14,6 +14,7 @@ struct RunStart {
     u64 seed = 0;          // of the lineage
     i64 rows_seen = 0;     // rows the lineage has trained
     i64 row_bound = -1;    // rows to decode in this run, -1 without a bound
+    bool joins = false;    // a round's vectors are joined, not folded
     std::vector<StartPosition> positions;
 };
 
@@ -25,7 +26,8 @@ class CoordinatorEnd {
     Stop stop() const { return control().supervisor.stop.load(); }
     void beat() { words().heartbeat_ns.store(monotonic_ns()); }
 
-    // Before start(): the others look at nothing of this until READY.
+    // Before start(): the others look at nothing of this until READY. Also where none of them is at work on a round:
+    // then slots count from 0 again, and nothing is left of the rounds before.
     void begin(const RunStart &start);
     void start() {
         beat();
@@ -40,6 +42,15 @@ class CoordinatorEnd {
     }
     // Windows below this number may close, as what they end with was taken.
     void allow_windows(i64 below) { words().windows_allowed.store(below); }
+    // Where workers join: the next round's start is in its mean buffer; `round` is that round's number in the lineage,
+    // and its random numbers are those of `seed`.
+    void begin_round(i64 round, u64 seed) {
+        const i64 next = finished_round() + 1;
+        words().round_shift.store(round - next);
+        words().seed.store(seed);
+        words().start_in_place.store(next);
+        ring();
+    }
     // Ingest opens no round from this number on; 0: any.
     void bound_rounds(i64 bound) {
         words().round_bound.store(bound);

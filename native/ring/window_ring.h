@@ -12,7 +12,8 @@ namespace st {
 
 class WindowRing {
   public:
-    explicit WindowRing(const Arena &arena) : arena_(arena) {
+    // `least`: rows from which on a window closes.
+    WindowRing(const Arena &arena, i64 least) : arena_(arena), least_(least) {
         const StateLayout &layout = arena.state_layout();
         rows_ = layout.find(SCORE_ROWS);
         closed_ = layout.find(WINDOWS_CLOSED);
@@ -30,7 +31,7 @@ class WindowRing {
     bool close(u8 *mean, i64 allowed) const {
         if (!closed_ || !begun_rows_) return false;
         i64 &number = word(mean, *closed_);
-        if (number >= allowed || word(mean, *rows_) - word(mean, *begun_rows_) < arena_.window_rows()) return false;
+        if (number >= allowed || word(mean, *rows_) - word(mean, *begun_rows_) < least_) return false;
         for (auto [score, begun] : pairs_) std::memcpy(mean + begun->offset, mean + score->offset, score->bytes());
         for (auto [tally, curves] : tallies_) close(doubles(mean, *tally), doubles(mean, *curves));
         std::memcpy(arena_.window(number), mean + arena_.state_layout().windows_offset, arena_.window_bytes());
@@ -56,6 +57,7 @@ class WindowRing {
     static i64 &word(u8 *mean, const StateBlock &block) { return *reinterpret_cast<i64 *>(mean + block.offset); }
 
     const Arena &arena_;
+    const i64 least_;
     const StateBlock *rows_ = nullptr, *begun_rows_ = nullptr, *closed_ = nullptr;
     std::vector<std::pair<const StateBlock *, const StateBlock *>> pairs_;   // a score, and where the window has it
     std::vector<std::pair<const StateBlock *, const StateBlock *>> tallies_; // a tally, and where its figures go

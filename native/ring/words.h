@@ -47,7 +47,10 @@ struct alignas(64) CoordinatorWords {
     std::atomic<u64> seed;             // of the lineage's random numbers
     std::atomic<i64> round_bound;      // ingest opens no round from this number on; 0: any
     std::atomic<i64> windows_allowed;  // windows below this number may close: there is room for them
-    u64 reserved[4];
+    std::atomic<i64> start_in_place;   // where `joins`: workers begin no round after this one
+    std::atomic<i64> round_shift;      // where `joins`: a round's number in the lineage, less that in the arena
+    std::atomic<u32> joins;            // a round's vectors are joined, for a fold elsewhere; its result is no mean
+    u32 reserved[3];
 };
 static_assert(sizeof(CoordinatorWords) == 128);
 
@@ -66,7 +69,7 @@ struct alignas(64) IngestWords {
 };
 static_assert(sizeof(IngestWords) == 128);
 
-// Written by worker w alone; the supervisor reads it when the worker has died.
+// Written by worker w alone, before READY by the coordinator; the supervisor reads it when the worker has died.
 struct alignas(64) WorkerWords {
     std::atomic<i64> round;            // begun
     std::atomic<i64> published_round;  // the newest whose vector is fixed: one word, so that no moment shows another

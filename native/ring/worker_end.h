@@ -25,6 +25,8 @@ class WorkerEnd {
     }
     f32 learning_rate() const { return control().coordinator.learning_rate.load(); }
     u64 seed() const { return control().coordinator.seed.load(); }
+    // A round's vectors are joined: what it starts from is not the result of the round before.
+    bool joins() const { return control().coordinator.joins.load() != 0; }
     i64 finished_round() const { return control().averager.finished_round.load(); }
     i64 open_round() const { return finished_round() + 1; }
     // Ingest has ended and every round is averaged.
@@ -32,6 +34,17 @@ class WorkerEnd {
         return control().ingest.phase.load() == IngestPhase::ended &&
                finished_round() >= control().ingest.final_round.load();
     }
+
+    // The open round may begin: what it starts from is in place.
+    bool may_begin() const {
+        return !joins() || open_round() <= control().coordinator.start_in_place.load();
+    }
+    // Until it may, or a time-out.
+    bool wait_begin(i64 deadline_ns) const {
+        return control().coordinator_event.wait(deadline_ns, [&] { return may_begin(); });
+    }
+    // The round's number in its lineage, which random numbers and the statistics pass go by.
+    i64 in_lineage(i64 round) const { return round + control().coordinator.round_shift.load(); }
 
     // -- the open round: what it starts from, its slots and their results
 

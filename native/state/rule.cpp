@@ -34,6 +34,11 @@ void share_round(const StateLayout &layout, const RoundStart &start, const Worke
     for (const StateBlock &block : layout.blocks) block.rule->share(block, start, own, steps);
 }
 
+void check_joins(const StateLayout &layout) {
+    if (layout.local_bytes > 0)
+        mistake("a state that is joined", "that all of it is averaged", "blocks kept per worker");
+}
+
 f64 join_round(const StateLayout &layout, const RoundStart &start, std::vector<Contribution> each, u8 *joined) {
     Contributions all{std::move(each)};
     for (const Contribution &one : all.each) all.weight_sum += one.weight_sum;

@@ -82,6 +82,8 @@ const Rule &rule_named(const std::string &name);   // Mistake where there is non
 // All blocks by their rules.
 void begin_round(const StateLayout &layout, const RoundStart &start, const WorkerMemory &own);
 void share_round(const StateLayout &layout, const RoundStart &start, const WorkerMemory &own, i64 steps);
+// Mistake where something of the state is kept for each worker: it has no place in a contribution.
+void check_joins(const StateLayout &layout);
 // Joins into `joined`, a mean buffer for as many workers as there are contributions. Gives their weight sum.
 f64 join_round(const StateLayout &layout, const RoundStart &start, std::vector<Contribution> each, u8 *joined);
 void fold_round(const StateLayout &layout, const RoundStart &start, std::vector<Contribution> each, u8 *mean);

@@ -22,8 +22,19 @@ void Averager::average_into(i64 round, u8 *mean) {
     std::vector<Contribution> contributions;
     for (u32 w = 0; w < arena_.workers(); ++w) contributions.push_back({arena_.vector(w), end_.weight_sum_of(w)});
     // the moments of a lineage's first round are in the base already: its own pass over the slots made it
-    const u8 *first_moments = round == 0 ? arena_.memory(end_.worker()).base : nullptr;
-    fold_round(arena_.state_layout(), {end_.start_of(round), first_moments}, std::move(contributions), mean);
+    const u8 *first_moments = end_.in_lineage(round) == 0 ? arena_.memory(end_.worker()).base : nullptr;
+    const StateLayout &layout = arena_.state_layout();
+    const RoundStart start{end_.start_of(round), first_moments};
+    if (!end_.joins()) return fold_round(layout, start, std::move(contributions), mean);
+    std::memset(mean, 0, layout.state_bytes);   // what no worker contributes to is left alone
+    join_round(layout, start, std::move(contributions), mean);
+}
+
+void Averager::score_mean(i64 round, i64 last_slot, i64 slots, u8 *mean) {
+    StepBlock &step = scorer_.begin(arena_.state_layout(), mean);
+    filler_.fill(step, last_slot, round, slots - 1, 1, end_.learning_rate());   // its update is thrown away
+    scorer_.score(end_.slot(last_slot));
+    end_.score(step.loss_sum, step.weight_sum);
 }
 
 bool Averager::average() {
@@ -33,14 +44,9 @@ bool Averager::average() {
     ST_FAILPOINT("worker.averaging");
     u8 *mean = end_.mean(buffer);
     average_into(round, mean);
-    end_.close_window(round, windows_.close(mean, end_.windows_allowed()));
-    if (scorer_) {
-        const i64 last = first_slot + slots - 1;
-        StepBlock &step = scorer_.begin(arena_.state_layout(), mean);
-        filler_.fill(step, last, round, slots - 1, 1, end_.learning_rate());   // its update is thrown away
-        scorer_.score(end_.slot(last));
-        end_.score(step.loss_sum, step.weight_sum);
-    }
+    const bool joins = end_.joins();
+    end_.close_window(round, !joins && windows_.close(mean, end_.windows_allowed()));
+    if (scorer_ && !joins) score_mean(round, first_slot + slots - 1, slots, mean);
     end_.finish(round, buffer, first_slot + slots);
     return true;
 }

@@ -19,7 +19,8 @@ class StepFiller {
         step.number = optimizer_step;
         step.loss_sum = step.objective_sum = step.weight_sum = 0;
         step.not_finite = 0;
-        const Philox key = philox(end_.seed(), static_cast<u64>(round), STEPS | static_cast<u64>(in_round));
+        const u64 number = static_cast<u64>(end_.in_lineage(round));
+        const Philox key = philox(end_.seed(), number, STEPS | static_cast<u64>(in_round));
         step.random = u64{key.word[1]} << 32 | key.word[0];
     }
 

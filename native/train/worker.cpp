@@ -30,6 +30,7 @@ WorkerStatus Worker::run(Plan &plan, i64 deadline_ns) {
         if (end_.must_leave()) return WorkerStatus::leave;
         if (end_.all_averaged()) return WorkerStatus::finished;
         if (monotonic_ns() >= deadline_ns) return WorkerStatus::working;
+        if (!end_.wait_begin(std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS))) continue;
         if (!end_.published() && !round_.train(plan, deadline_ns)) continue;
         const WorkerStatus status = finish(deadline_ns);
         if (status == WorkerStatus::leave || status == WorkerStatus::diverged) return status;

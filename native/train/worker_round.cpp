@@ -94,7 +94,7 @@ void WorkerRound::publish() {
 }
 
 bool WorkerRound::statistics_pass(i64 deadline_ns) {
-    if (round_ != 0 || statistics_done_) return true;
+    if (end_.in_lineage(round_) != 0 || statistics_done_) return true;
     if (!end_.wait_closed(round_, std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS))) return false;
     std::vector<const u8 *> slots;
     for (i64 at = 0; at < end_.slots_of(round_); ++at) slots.push_back(arena_.slot(first_slot_ + at));

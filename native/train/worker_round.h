@@ -25,7 +25,7 @@ class WorkerRound {
     // something changes it after the fold: that saves a pass over the whole state.
     void leave_for_next() {
         in_round_ = false;
-        if (mean_is_own_ && weight_sum_ > 0) mean_round_ = round_;
+        if (mean_is_own_ && weight_sum_ > 0 && !end_.joins()) mean_round_ = round_;
     }
 
     // Trains the worker's slots of the open round and publishes its vector: true; false at the deadline, to be called

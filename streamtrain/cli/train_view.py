@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from streamtrain.cli.output import SCORES, Output, age_text, count_text
@@ -23,6 +23,18 @@ def _quality(scores: Event | None) -> str:
             label = f"{head} {name}".strip()
             texts.append(f"{label} {found[name]:.4f}" + ("" if constant is None else f" (constant {constant:.4f})"))
     return ", ".join(texts)
+
+
+def _spans(partitions: Sequence[int]) -> str:
+    """`partition 3`, `partitions 0-2, 5`."""
+    spans: list[list[int]] = []
+    for partition in partitions:
+        if spans and partition == spans[-1][1] + 1:
+            spans[-1][1] = partition
+        else:
+            spans.append([partition, partition])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    return f"partition{'s' if len(partitions) > 1 else ''} {', '.join(texts)}"
 
 
 class TrainView:
@@ -70,6 +82,12 @@ class TrainView:
             self._progress(event)
         elif kind == "ended":
             self._end(event)
+        elif kind == "joined":
+            self._say(f"joined as {event['host']}: {_spans(event['partitions'])}")
+        elif kind == "leads":
+            self._say(f"{event['host']} leads")
+        elif kind == "refused" and event["rows"]:
+            self._say(f"{event['rows']:,} rows are trained again, from snapshot {event['version']}")
         elif kind == "stopped_early":
             self._say(f"{self._job}: {event['why']}")
 

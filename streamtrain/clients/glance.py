@@ -21,7 +21,7 @@ from streamtrain.record_sources.source_kind import source_of
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Run
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 
 Document = dict[str, Any]
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class Glance:
 
     def __init__(self, name: str, topics: Mapping[str, str], reading: Reading, logs: int = LOGS) -> None:
         self.topics = topics
-        self.new_logs: list[RoundLog] = []
+        self.new_logs: list[RoundLogs] = []
         self.ends: dict[str, TopicEnds | None] = {}  # by the topic's key
         self.newest: Located | None = None
         self.control: Control | None = None
@@ -104,11 +104,11 @@ class Glance:
         self._known[key] = there
         return found
 
-    def _begins(self, log: RoundLog) -> bool:
+    def _begins(self, log: RoundLogs) -> bool:
         """Returns True for the first log that is seen of its lineage."""
         return not self._published or self._published[-1].lineage != log.lineage
 
-    def _take(self, log: RoundLog) -> None:
+    def _take(self, log: RoundLogs) -> None:
         lineage, run = log.lineage, log.run
         if self._begins(log):
             self._published.clear()

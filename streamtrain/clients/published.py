@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.topics.manifest import Run
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 
 Metrics = Mapping[str, Any]  # total, window: each the figures of the job's loss by name
 
@@ -42,16 +42,16 @@ class Published:
     rows_per_second: float | None  # since the publication before it, if that is of the same run
     loss: float | None  # mean over these rows' weights, each scored before it was learned
     metrics: Metrics
-    learning_rate: Mapping[str, Any]
-    workers: int
+    learning_rate: Mapping[str, Any]  # of many hosts, the first one's, as `build`
+    workers: int  # of all hosts
     worker_deaths: int  # of the run so far
     build: str
     run_end: RunEnded | None = None  # on a run's last publication; None while it may be running
 
 
-def published_of(log: RoundLog, before: tuple[Run, Published] | None = None) -> Published:
+def published_of(log: RoundLogs, before: tuple[Run, Published] | None = None) -> Published:
     """Returns what a log reports. `before`: the publication before it, and its run."""
-    slots, terms = log.slots, log.terms_at(int(log.rounds["round"][-1]))
+    slots, terms = log.slots, log.first.terms[-1]
     weight = float(slots["weight_sum"].sum())
     elapsed_ms = log.created_ms - before[1].created_ms if before is not None and before[0] == log.run else 0
     return Published(
@@ -71,7 +71,7 @@ def published_of(log: RoundLog, before: tuple[Run, Published] | None = None) -> 
         loss=float(slots["loss_sum"].sum()) / weight if weight > 0 else None,
         metrics=log.metrics,
         learning_rate=terms.learning_rate,
-        workers=terms.workers,
+        workers=log.workers,
         worker_deaths=log.worker_deaths,
         build=terms.build,
     )

@@ -20,7 +20,7 @@ from streamtrain.job import Job
 from streamtrain.job.learning import Learning
 from streamtrain.kafka.reading_clients import Reading
 from streamtrain.topics.dead_letters import Causes
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 
 _LETTERS = 2_000  # newest dead letters whose reasons are counted
 _MAX_CAUSES = 8  # shown apart
@@ -90,7 +90,7 @@ class JobStatus(Closing, Glance):
             found += [{**head, "class": name, **figures} for name, figures in classes if any(figures.values())]
         return found
 
-    def _take(self, log: RoundLog) -> None:
+    def _take(self, log: RoundLogs) -> None:
         if self._begins(log):
             self._learning = Learning(self._job, _total_before(log))
         self._learning.add(log.metrics.get("total") or {}, log.slots)
@@ -111,7 +111,7 @@ class JobStatus(Closing, Glance):
         self._causes.add(found.letter)
 
 
-def _total_before(log: RoundLog) -> Document | None:
+def _total_before(log: RoundLogs) -> Document | None:
     """The total figures where the first log that is seen of a lineage starts; None where they are not known."""
     is_first = int((log.metrics.get("total") or {}).get("rows", 0)) <= log.rows_trained
     return {} if is_first else None

@@ -8,7 +8,7 @@ from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.watching import Watching
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
-from streamtrain.run.unpublished_dead_letters import Letters
+from streamtrain.run.unpublished_dead_letters import AllLetters, Letters
 from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.dead_letters import Causes, DeadRange
 from streamtrain.topics.snapshots import Publication
@@ -43,7 +43,7 @@ class MemoryPublisher:
 
     def prepare(self, lineage: Lineage) -> None: ...
 
-    def publish(self, assembled: Assembled, letters: Letters) -> int:
+    def publish(self, assembled: Assembled, letters: Letters | AllLetters) -> int:
         self._newest = assembled
         self.dead.update(letters.causes)
         for letter in letters if len(self._reasons) < _MAX_REASONS or self.refused.has_room else ():

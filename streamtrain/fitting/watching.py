@@ -56,7 +56,7 @@ class Watching:
     def note(self, assembled: Assembled, pass_records: int) -> None:
         """A publication is taken over as the newest; `pass_records`: of one pass over the rows, 0 if not known yet."""
         manifest = assembled.snapshot.manifest
-        published = published_of(assembled.log, self._before)
+        published = published_of(assembled.logs, self._before)
         self._before = manifest.run, published
         at = assembled.positions[0]
         step = Step(

@@ -22,9 +22,11 @@ from streamtrain.job.named_network import beside_mistakes
 from streamtrain.job.sections import MOST_ROWS, Records
 from streamtrain.job.setting_sources import Gathered
 from streamtrain.registry import nearest
-from streamtrain.topics.topic import all_topics
+from streamtrain.topics.topic import all_topics, topics_of
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
+MANY_HOSTS_STATE_BYTES = 500_000_000  # every host sends as much to Kafka in each sync
+_ONE_HOST = 'or train on one machine: hosts = "one"'
 
 
 def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[Mistake]:
@@ -33,6 +35,7 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
     if not wrong & {"train"}:
         found += _ring(file, gathered)
         found += _averaging(file, gathered)
+        found += _hosts(file, gathered)
         found += _affinity(file, gathered)
     schema: Schema | None = None
     if not wrong & {"columns", "transforms", "model", "records"}:
@@ -82,6 +85,22 @@ def _averaging(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     for problem in averagings.wrong(averaging.name, averaging.model_extra or {}):
         with_name = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
         yield _of_problem(gathered, ("train", "averaging"), with_name)
+
+
+def _hosts(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """Yields the settings that many hosts cannot have together."""
+    train = file.train
+    if train.hosts == "one":
+        return
+    wrong = {
+        "average_optimizer_state": (not train.average_optimizer_state, "true: hosts exchange one state"),
+        "early_stopping": (train.early_stopping is not None, "no early stopping: no host sees all scores"),
+        "report_score_after_averaging": (train.report_score_after_averaging, "false: no host has the mean and a batch"),
+    }
+    for name, (is_wrong, expected) in wrong.items():
+        if is_wrong:
+            got = _Words("a table") if name == "early_stopping" else getattr(train, name)
+            yield _mistake(gathered, ("train", name), f'{expected}, with hosts = "many"; {_ONE_HOST}', got)
 
 
 def _affinity(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -199,9 +218,7 @@ def _of_problem(gathered: Gathered, table: tuple[str | int, ...], problem: Probl
     """A mistake of a table whose settings an entry of a registry declares, at its line."""
     path = (*table, problem.name) if problem.name else table
     if problem.unknown:
-        return replace(
-            Mistake.unknown(gathered.where(path), show_path(path), problem.near), expected=problem.expected
-        )
+        return replace(Mistake.unknown(gathered.where(path), show_path(path), problem.near), expected=problem.expected)
     if problem.got is NOTHING:
         return Mistake(gathered.where(table), show_path(path), str(problem))
     given = next(iter(problem.got), "") if isinstance(problem.got, dict) else problem.got
@@ -220,7 +237,7 @@ def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
             continue
         for setting, expected, got in topic.wrong(settings.model_dump(exclude_none=True)):
             yield _mistake(gathered, (*path, *setting), expected, got)
-    for topic in registry.values():
+    for topic in topics_of(file.train.hosts).values():
         given = topic.of(file.topics)
         name = topic.name(file.name) if given is None or given.name is None else given.name
         if name in used:
@@ -238,6 +255,9 @@ def _model(file: JobFile, schema: Schema, gathered: Gathered) -> Iterator[Mistak
         return
     yield from _early_stopping(file, model, gathered)
     size = model.state_bytes
+    if file.train.hosts == "many" and size > MANY_HOSTS_STATE_BYTES:
+        expected = f'a model state of at most 500 MB with hosts = "many": a smaller model, {_ONE_HOST}'
+        yield _mistake(gathered, ("train", "hosts"), expected, _Words(f"{size / 1e6:,.0f} MB"))
     if size / file.publish.interval_s > SNAPSHOT_BYTES_PER_S:
         least_s = size / SNAPSHOT_BYTES_PER_S
         yield _mistake(

@@ -42,7 +42,7 @@ from streamtrain.job.sections import (
 )
 from streamtrain.job.setting_sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.schemas import bare_format, job_format
-from streamtrain.topics.topic import topic
+from streamtrain.topics.topic import TopicWish, job_topics, topic
 
 _LISTED = ("columns", "transforms")  # sections of named tables, whose order matters
 _NO_BOOTSTRAP = (
@@ -243,9 +243,10 @@ class Job:
         settings = entry.of(self.file.topics) or TopicSettings()
         return settings.model_copy(update={"name": entry.name(self.name, settings.name)})
 
-    def topic_tables(self) -> dict[str, dict[str, Any]]:
-        """[topics] as plain tables: what `streamtrain.topics.topic.job_topics` takes."""
-        return {key: settings.model_dump(exclude_none=True) for key, settings in self.file.topics.items()}
+    def topic_wishes(self) -> list[TopicWish]:
+        """Returns every topic of the job, as its file wants it."""
+        given = {key: settings.model_dump(exclude_none=True) for key, settings in self.file.topics.items()}
+        return job_topics(self.name, given, self.train.hosts)
 
     def model_spec(self) -> dict[str, Any]:
         """Returns what the engine builds the model from, as it stands in the manifest."""

@@ -13,8 +13,9 @@ import numpy as np
 from streamtrain.job.sections import Train
 
 MIN_FREQUENCY, MAX_FREQUENCY = 4, 64  # of averagings, where the model's size decides
+MAX_OF_MANY = 4096  # the same where there are many hosts
 MIN_RING_SLOTS = 24
-RING_BYTES = 256_000_000  # that three rounds may take where they are longer than the shortest
+RING_BYTES = 256_000_000  # that the ring's rounds may take where they are longer than the shortest
 SLOW_ROWS_PER_S = 10_000  # below it a job is warned
 _MB = 1_000_000
 
@@ -68,14 +69,16 @@ def round_sizes(train: Train, state_bytes: int, row_bytes: float) -> RoundSizes:
     """Returns the sizes for a model of `state_bytes`, with `row_bytes` for a row of a slot.
 
     A round copies and averages the whole state, however few rows it has: the larger the state, the more rows a round
-    gets, in more and larger batches.
+    gets, in more and larger batches. Where there are many hosts a round lasts until a snapshot is due: it is as long as
+    the ring allows.
     """
     megabytes, frequency = state_bytes // _MB, train.averaging_frequency
+    rounds, most = (3, min(megabytes, MAX_FREQUENCY)) if train.hosts == "one" else (2, MAX_OF_MANY)
     if frequency is None:
-        fitting = int(RING_BYTES / (3 * train.workers * train.update_rows * row_bytes))
-        frequency = max(MIN_FREQUENCY, min(megabytes, MAX_FREQUENCY, fitting))
+        fitting = int(RING_BYTES / (rounds * train.workers * train.update_rows * row_bytes))
+        frequency = max(MIN_FREQUENCY, min(most, fitting))
         if train.prefetch_buffer is not None:
             frequency = max(1, min(frequency, train.prefetch_buffer // (2 * train.workers)))
     rows = max(1, min(megabytes, train.batch_rows)) if train.min_batch_rows is None else train.min_batch_rows
-    ring = train.prefetch_buffer or max(MIN_RING_SLOTS, 3 * train.workers * frequency)
+    ring = train.prefetch_buffer or max(MIN_RING_SLOTS, rounds * train.workers * frequency)
     return RoundSizes(train.workers, frequency, rows, ring)

@@ -315,6 +315,10 @@ class Train(Section):
         default="auto", description="the engine that computes the steps"
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="seed of all random numbers")
+    hosts: Literal["one", "many"] = Field(
+        default="one",
+        description='machines that train the job: "one" at a time, or "many" together, each with this job file',
+    )
     early_stopping: EarlyStopping | None = Field(
         default=None, description="when it ends by itself, { no_improvement = 5 }; never if not given"
     )

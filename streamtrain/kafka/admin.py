@@ -313,6 +313,15 @@ class Admin:
         }  # fmt: skip
         return {name: by_name.get(name) for name in names}
 
+    def delete_records(self, name: str, partition: int, below: int) -> None:
+        """Has the brokers delete what lies below that offset of a partition."""
+
+        def question(client: AdminClient) -> None:
+            place = TopicPartition(name, partition, below)
+            client.delete_records([place], request_timeout=self.timeout_s)[place].result(self.timeout_s)
+
+        self._ask(f"records of {name}", question)
+
     def at_time(self, name: str, partitions: int, timestamp_ms: int) -> list[int]:
         """The first offset whose record is not older than `timestamp_ms`, per partition; the end where none is."""
         found = self._offsets(name, partitions, _OffsetSpec.for_timestamp(timestamp_ms))

@@ -21,16 +21,19 @@ _END_S = 15.0  # the end waits this long for a call to Kafka to return
 class Following(ABC, Generic[T]):
     """Takes the newest snapshot, then each newer one; what is outdated, not whole or malformed is passed over.
 
-    `stays_at`: takes this version alone, or the best one, then each that is the best in its place.
+    `stays_at`: takes this version alone, or the best one, then each that is the best in its place. `whole`: takes every
+    snapshot in turn, with its trainer state.
 
     All methods that a subclass gives are called in that thread. What fails is told to `_failed`; where that says so the
     snapshots are followed anew, and what was taken stays until there is a newer one.
     """
 
-    def __init__(self, topic: SnapshotTopic, name: str, stays_at: Version | None = None) -> None:
+    def __init__(
+        self, topic: SnapshotTopic, name: str, stays_at: Version | None = None, whole: bool = False
+    ) -> None:
         """Opens nothing; closes `topic` at the end."""
         self._topic = topic
-        self._stays_at = stays_at
+        self._stays_at, self._whole = stays_at, whole
         self._stopping = threading.Event()
         self._after = 0  # the version given last
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -81,7 +84,8 @@ class Following(ABC, Generic[T]):
         if isinstance(self._stays_at, int):
             return self._stay(found)
         best = self._stays_at == BEST
-        follower = Follower(self._topic, self._versioned, False, True, self._after, self._refused, best)
+        whole, refused = self._whole, self._refused
+        follower = Follower(self._topic, self._versioned, whole, not whole, self._after, refused, best)
         for versioned_item in follower.start():
             self._give(versioned_item)
         self._answered()

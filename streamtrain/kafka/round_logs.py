@@ -1,8 +1,9 @@
-"""The round logs a rounds topic holds, one after the other; they are many, so never all at once."""
+"""The round logs a rounds topic holds, publication after publication; they are many, so never all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 
 from streamtrain.errors import CheckFailed
@@ -10,24 +11,25 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
+from streamtrain.topics.publication_logs import RoundLogs, publications
 from streamtrain.topics.rounds import RoundLog, decode, join
 
-_AT_ONCE = 8  # messages that are read for one log
+_AT_ONCE = 8  # messages that are read for one publication
 
 
-def round_logs(kafka: Mapping[str, object], topic: str) -> Iterator[RoundLog]:
-    """Every log up to the topic's end as it is now, in the order they were committed.
+def round_logs(kafka: Mapping[str, object], topic: str) -> Iterator[RoundLogs]:
+    """Yields the logs of every publication up to the topic's end as it is now, in the order they were committed.
 
-    One whose first parts retention has removed is passed over. CheckFailed names what is not a part of a log.
+    Leaves out a publication whose first messages retention has removed. CheckFailed names what is no part of a log.
     """
     with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
         yield from _joined(topic, read(consumer, topic, 0, *consumer.bounds(topic, 0)))
 
 
-def some_round_logs(kafka: Mapping[str, object], topic: str, most: int) -> Iterator[RoundLog]:
-    """Yields at most `most` logs from before the newest `most` messages, at evenly spaced offsets, in order.
+def some_round_logs(kafka: Mapping[str, object], topic: str, most: int) -> Iterator[RoundLogs]:
+    """Yields the logs of at most `most` publications from before the newest `most` messages, at evenly spaced offsets.
 
-    Skips logs that are split into parts. Raises KafkaUnreachable if no broker answers.
+    Skips publications with a log that is split into parts. Raises KafkaUnreachable if no broker answers.
     """
     with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
         low, end = consumer.bounds(topic, 0)
@@ -40,11 +42,13 @@ def some_round_logs(kafka: Mapping[str, object], topic: str, most: int) -> Itera
             yield from islice(_whole(read(consumer, topic, 0, begin, min(before, begin + _AT_ONCE))), 1)
 
 
-def round_logs_from(kafka: Mapping[str, object], topic: str, is_late: Callable[[RoundLog], bool]) -> Iterator[RoundLog]:
-    """The logs, whole and in order, from the first on for which `is_late` holds, which is asked of single parts: it has
-    to hold for all after the first.
+def round_logs_from(
+    kafka: Mapping[str, object], topic: str, is_late: Callable[[RoundLog], bool]
+) -> Iterator[RoundLogs]:
+    """Yields the logs of each publication, in order, from the first on for which `is_late` holds. It is called with
+    single parts, and has to hold for all after the first.
 
-    That one is looked for by halves, however many there are. Raises KafkaUnreachable where no broker answers,
+    Finds that one by halves, however many there are. Raises KafkaUnreachable where no broker answers,
     CheckFailed for what is no part of a log.
     """
     with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
@@ -67,18 +71,26 @@ def _part(topic: str, message: Message) -> RoundLog:
         raise CheckFailed(f"{topic}@{message.offset}: {error}") from None
 
 
-def _whole(messages: Iterable[Message]) -> Iterator[RoundLog]:
-    """Yields the logs that are one message; skips those that cannot be decoded."""
-    for message in messages:
-        try:
-            log = decode(message.value or b"")
-        except CheckFailed:
-            continue  # what is drawn of many is not what is verified
-        if log.parts == 1 and len(log.rounds):
-            yield log
+def _whole(messages: Iterable[Message]) -> Iterator[RoundLogs]:
+    """Yields publications whose logs are one message each; skips those that cannot be decoded."""
+
+    def logs() -> Iterator[RoundLog]:
+        for message in messages:
+            with suppress(CheckFailed):  # what is drawn of many is not what is verified
+                log = decode(message.value or b"")
+                if log.parts == 1 and len(log.rounds):
+                    yield log
+
+    with suppress(CheckFailed):
+        yield from publications(logs())
 
 
-def _joined(topic: str, messages: Iterable[Message]) -> Iterator[RoundLog]:
+def _joined(topic: str, messages: Iterable[Message]) -> Iterator[RoundLogs]:
+    """Yields publications whose messages are all there."""
+    yield from publications(_logs(topic, messages))
+
+
+def _logs(topic: str, messages: Iterable[Message]) -> Iterator[RoundLog]:
     parts: list[RoundLog] = []
     for message in messages:
         try:
@@ -104,11 +116,11 @@ class RoundLogTail:
         self._messages = messages  # looked at first
         self._next = -1
 
-    def look(self) -> list[RoundLog]:
+    def look(self) -> list[RoundLogs]:
         """Raises KafkaUnreachable when no broker answers, CheckFailed for what is no round log."""
         return self._clients.ask(self._look)
 
-    def _look(self, consumer: KafkaConsumer) -> list[RoundLog]:
+    def _look(self, consumer: KafkaConsumer) -> list[RoundLogs]:
         low, end = consumer.bounds(self._topic, 0)
         begin = self._next if 0 <= self._next <= end else end - self._messages
         found = list(_joined(self._topic, read(consumer, self._topic, 0, max(low, begin), end)))

@@ -30,7 +30,7 @@ from streamtrain.topics.control import RunEntry
 from streamtrain.topics.manifest import Imported, Manifest, Position, Positions, Run
 from streamtrain.topics.shelves import chunk_keys, manifest_key
 from streamtrain.topics.snapshots import placed
-from streamtrain.topics.topic import Message, job_topics, sha256
+from streamtrain.topics.topic import Message, sha256
 
 log = get_logger(__name__)
 
@@ -51,7 +51,7 @@ class Import:
     def __init__(self, job: Job, file: SnapshotFile, positions: str) -> None:
         self._job, self._file, self._positions = job, file, _meant(positions, file, job)
         self._admin = Admin(job.kafka.bootstrap, job.kafka_admin())
-        self._wishes = job_topics(job.name, job.topic_tables())
+        self._wishes = job.topic_wishes()
         self._names = {wish.key: wish.name for wish in self._wishes}
         self._topics = Lease(job.name, job.kafka_consumer(), self._names, self._admin)
 

@@ -19,7 +19,7 @@ from streamtrain.record_sources.given_files import GivenFiles
 from streamtrain.record_sources.record_source import Gaps
 from streamtrain.record_sources.source_changes import FileEntry
 from streamtrain.topics.manifest import Manifest, Positions
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.terms import Terms
 
 SAY_POSITIONS = "nothing was imported; say where training goes on: --positions beginning, or --positions end"
@@ -74,9 +74,12 @@ class RecordsGone(Exception):
 
 
 class RecordsCompacted(RecordsGone):
-    """The topic's cleanup.policy lets Kafka drop records of the round log, and it did; `count`: how many of a log's."""
+    """The topic's cleanup.policy lets Kafka drop records of the round log, and it did.
 
-    def __init__(self, text: str, count: Callable[[RoundLog], int]) -> None:
+    `count` gives how many of a publication's.
+    """
+
+    def __init__(self, text: str, count: Callable[[RoundLogs], int]) -> None:
         super().__init__(text)
         self.count = count
 

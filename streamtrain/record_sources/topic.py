@@ -24,7 +24,7 @@ from streamtrain.record_sources.source_kind import (
     Topic,
 )
 from streamtrain.topics.manifest import Manifest, Positions
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.terms import Terms
 
 
@@ -55,7 +55,7 @@ class _TopicReader(RecordReader):
         where = f"{self._name} partition {partition} offsets {begin} to {end}, whose cleanup.policy is compact"
         return RecordsCompacted(where, self._gone)
 
-    def _gone(self, log: RoundLog) -> int:
+    def _gone(self, log: RoundLogs) -> int:
         """Returns how many records of the log's ranges no longer exist."""
         spans: dict[int, tuple[int, int | None]] = {}
         for part in log.ranges:

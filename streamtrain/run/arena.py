@@ -37,6 +37,17 @@ def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena
     )
 
 
+def make_fold_arena(job: Job, model: Model) -> _native.Arena:
+    """Means and windows of the job, in shared memory, for whoever folds what others have trained."""
+    return _native.Arena.create(
+        workers=1,
+        averaging_frequency=1,
+        slot_count=2,
+        slot_layout=_native.SlotLayout.make(1, 1, job.schema.block_specs()),
+        state_layout=model.layout,
+    )
+
+
 def worker_config(job: Job) -> dict[str, Any]:
     """Returns the config of a worker process, without its arena, its number and what the command line adds. Raises
     UserMistake for cores that are not there."""

@@ -28,7 +28,6 @@ from streamtrain.run.cores import cores_of_workers, crowded, format_cores, usabl
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of, with_schema
 from streamtrain.topics.chunks import Located
-from streamtrain.topics.topic import job_topics
 
 MB = 1_000_000
 MOST_REASONS = 5
@@ -126,7 +125,7 @@ def _newest_schema(job: Job, registry: SchemaRegistry, newest: int | None) -> Fi
 def _topics(job: Job, admin: Admin, of_files: bool) -> Iterator[Finding]:
     """`of_files`: the records topic is not read."""
     try:
-        changes = admin.ensure(job_topics(job.name, job.topic_tables()), dry_run=True)
+        changes = admin.ensure(job.topic_wishes(), dry_run=True)
     except UserMistake as error:
         yield Finding("topics", "mistake", str(error))
         return

@@ -37,9 +37,13 @@ _ENDS_A_RUN = (exits.DONE, *exits.OF_ERRORS, exits.RUN_OVER)  # of a worker, whi
 class RunOver(Exception):
     """The run is over with an exit code; None asks for a new run."""
 
-    def __init__(self, code: int | None, reason: str, is_error: bool = False, is_reported: bool = False) -> None:
+    def __init__(
+        self, code: int | None, reason: str, is_error: bool = False, is_reported: bool = False,
+        is_expected: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(reason)
         self.code = code
+        self.is_expected = is_expected  # another run follows at once
         self.is_error = is_error
         self.is_reported = is_reported  # by the child itself, with the cause
 

@@ -16,7 +16,7 @@ from streamtrain.kafka.transaction import Batch, Transactions, replaced
 from streamtrain.record_sources.record_source import RecordSource
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
-from streamtrain.run.unpublished_dead_letters import Letters, LettersFirst
+from streamtrain.run.unpublished_dead_letters import AllLetters, Letters, LettersFirst
 from streamtrain.run.watch import Watch
 from streamtrain.telemetry.tracing import Tracing
 from streamtrain.topics import control, rounds, snapshots
@@ -29,29 +29,29 @@ _PENDING_S = 60.0  # of a publication, counted while Kafka answers
 
 
 def messages_of(assembled: Assembled, names: Mapping[str, str]) -> list[tuple[str, Message]]:
-    """Returns the messages of a publication, each with its topic: the round log, control's entry of what was published
+    """Returns the messages of a publication, each with its topic: the round logs, control's entry of what was published
     last, then the snapshot, whose manifest comes last. `names` has the names of the topics by key."""
-    log, snapshot = assembled.log, assembled.snapshot
-    newest = control.Newest(log.version, snapshot.digest, log.lineage)
+    logs, snapshot = assembled.logs, assembled.snapshot
+    newest = control.Newest(logs.version, snapshot.digest, logs.lineage)
     return [
-        *((names[rounds.TOPIC.key], message) for message in rounds.messages(log)),
+        *((names[rounds.TOPIC.key], message) for log in logs for message in rounds.messages(log)),
         (names[control.TOPIC.key], control.newest_message(newest)),
         *((names[snapshots.TOPIC.key], message) for message in snapshot.messages),
     ]
 
 
-def _span_attributes(assembled: Assembled, letters: Letters) -> dict[str, int | str]:
+def _span_attributes(assembled: Assembled, letters: Letters | AllLetters) -> dict[str, int | str]:
     """Returns the attributes of a publication's span."""
-    log, manifest = assembled.log, assembled.snapshot.manifest
+    logs, manifest = assembled.logs, assembled.snapshot.manifest
     return {
-        "streamtrain.job": log.job,
-        "streamtrain.version": log.version,
+        "streamtrain.job": manifest.job,
+        "streamtrain.version": logs.version,
         "streamtrain.digest": assembled.snapshot.digest.hex(),
-        "streamtrain.lineage": log.lineage,
-        "streamtrain.run": log.run.number,
+        "streamtrain.lineage": logs.lineage,
+        "streamtrain.run": logs.run.number,
         "streamtrain.round": manifest.round,
-        "streamtrain.rounds": len(log.rounds),
-        "streamtrain.rows": log.rows_trained,
+        "streamtrain.rounds": len(logs.rounds),
+        "streamtrain.rows": logs.rows_trained,
         "streamtrain.rows_seen": manifest.rows_seen,
         "streamtrain.dead_letters": letters.count,
         "streamtrain.bytes": letters.bytes + assembled.bytes,
@@ -96,14 +96,14 @@ class KafkaPublisher:
         seen = Positions(lineage.topic_id, tuple(lineage.positions))
         self.answered(lambda: self._record_source.check(lineage.version, seen))
 
-    def publish(self, assembled: Assembled, letters: Letters) -> int:
+    def publish(self, assembled: Assembled, letters: Letters | AllLetters) -> int:
         messages = LettersFirst(letters, self._names["dead_letters"], messages_of(assembled, self._names))
-        batch = Batch(messages, f"snapshot {assembled.log.version}", assembled.snapshot.digest)
+        batch = Batch(messages, f"snapshot {assembled.logs.version}", assembled.snapshot.digest)
         if self._checked is not None:
             batch = replace(batch, check=self._checked.result)
         if self._tracing is None:
             return self._transactions.publish(batch)
-        with self._tracing.publication(assembled.log.job, _span_attributes(assembled, letters)):
+        with self._tracing.publication(assembled.logs.first.job, _span_attributes(assembled, letters)):
             return self._transactions.publish(batch)
 
     def published(self, assembled: Assembled) -> None:

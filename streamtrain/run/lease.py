@@ -26,8 +26,10 @@ from streamtrain.topics.topic import Message, Topic, all_topics
 class Lease:
     """Snapshots and control of one job; opens their readers. `names`: the topics' by key. One thread at a time."""
 
-    def __init__(self, job: str, kafka: Mapping[str, str], names: Mapping[str, str], admin: Admin) -> None:
-        self._job = job
+    def __init__(
+        self, job: str, kafka: Mapping[str, str], names: Mapping[str, str], admin: Admin, mode: str = "one"
+    ) -> None:
+        self._job, self._mode = job, mode
         self._admin = admin
         self._names = names
         self._control_name = names["control"]
@@ -74,7 +76,7 @@ class Lease:
     def entry(self, run: Run) -> tuple[str, Message]:
         """The run's own entry, for its first transaction."""
         now_ms = time.time_ns() // 1_000_000
-        run_entry = RunEntry(run, self._job, socket.gethostname(), os.getpid(), now_ms, build_digest())
+        run_entry = RunEntry(run, self._job, socket.gethostname(), os.getpid(), now_ms, build_digest(), self._mode)
         return self._control_name, control.run_message(run_entry)
 
     def end(self, run: Run, exit_code: int, reason: str) -> tuple[str, Message]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamtrain import _native
-from streamtrain.run.ring_structs import HEAD
 from streamtrain.topics.named_schemas import Answer
+from streamtrain.topics.ring_structs import HEAD
 
 
 class NamedSchemas:

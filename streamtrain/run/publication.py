@@ -1,4 +1,4 @@
-"""One publication: a snapshot, the log of its rounds and the positions after them. What keeps it is a publisher's.
+"""One publication: a snapshot, the logs of its rounds and the positions after them. What keeps it is a publisher's.
 
 Used by the coordinator.
 """
@@ -6,9 +6,9 @@ Used by the coordinator.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from streamtrain.run.lineage import Lineage
 from streamtrain.run.round_log import Columns, positions_after
 from streamtrain.topics import manifest, named_schemas, rounds, snapshots
 from streamtrain.topics.manifest import Manifest, Position, Run, Slot
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms, columns_digest, model_digest
 
@@ -30,14 +31,35 @@ class Assembled:
     """A publication, but for its dead letters."""
 
     snapshot: snapshots.Publication
-    columns: Columns
+    columns: Columns  # of all its logs
     positions: list[Position]
-    log: RoundLog
+    logs: RoundLogs
 
     @property
     def bytes(self) -> int:
-        """Returns the size of the snapshot and of the log in bytes."""
+        """Returns the size of the snapshot and of the logs in bytes."""
         return self.snapshot.size + self.columns.nbytes
+
+
+@dataclass(frozen=True)
+class Part:
+    """One host's part of a publication of many."""
+
+    host: str
+    columns: Columns
+    terms: Terms
+    worker_deaths: int
+
+
+class Sync(NamedTuple):
+    """A manifest's fields of the hosts, where there are many."""
+
+    contributions: tuple[manifest.Contribution, ...] = ()
+    inbox: int | None = None  # the lowest offset that is still to be read of what they send
+    interval_ms: int | None = None  # until the next snapshot
+
+
+_ONE_HOST = Sync()
 
 
 @dataclass(frozen=True)
@@ -49,6 +71,7 @@ class Assembler:
     layout: Layout
     slot: Slot
     build: str
+    first_sync: Sync = _ONE_HOST  # of a lineage's first publication
 
     def assemble(
         self,
@@ -65,22 +88,50 @@ class Assembler:
 
         A publication without a round begins a lineage: it has no log, and its manifest begins chain and counts.
         """
-        positions = positions_after(lineage.positions, columns.ranges)
         log = self._log(lineage, columns, metrics, worker_deaths, created_ms)
+        return self._assembled(lineage, state, last_round, RoundLogs((log,)), self.first_sync)
+
+    def assemble_sync(
+        self,
+        lineage: Lineage,
+        state: npt.NDArray[np.uint8],
+        parts: Sequence[Part],
+        metrics: Mapping[str, Any],
+        sync: Sync,
+    ) -> Assembled:
+        """The publication of what many hosts have sent, one part each, as assemble()."""
+        now_ms = time.time_ns() // 1_000_000
+        logs = tuple(
+            replace(
+                self._log(lineage, part.columns, metrics, part.worker_deaths, now_ms),
+                terms=(part.terms,), host=part.host, contribution=index, contributions=len(parts),
+            )
+            for index, part in enumerate(parts)
+        )  # fmt: skip
+        return self._assembled(lineage, state, lineage.round + 1, RoundLogs(logs), sync)
+
+    def _assembled(
+        self, lineage: Lineage, state: npt.NDArray[np.uint8], last_round: int, logs: RoundLogs, sync: Sync
+    ) -> Assembled:
+        positions = lineage.positions
+        for log in logs:
+            positions = positions_after(positions, log.ranges)
         archive = self.job.publish.archive
         snapshot = snapshots.publish(
-            self._manifest(lineage, positions, last_round, log),
+            self._manifest(lineage, positions, last_round, logs, sync),
             model_payload(self.layout, state),
             trainer_payload(self.layout, state),
             self.job.publish.keep,
             None if archive is None else archive.keep,
         )
-        return Assembled(snapshot, columns, positions, replace(log, digest=snapshot.digest))
+        columns = Columns.joined([Columns(log.rounds, log.slots, log.ranges) for log in logs])
+        named = RoundLogs(tuple(replace(log, digest=snapshot.digest) for log in logs))
+        return Assembled(snapshot, columns, positions, named)
 
     def first(self, lineage: Lineage) -> Manifest:
         """The manifest that begins `lineage`, but for its payloads and its shelf."""
         positions, log = lineage.positions, self._log(lineage, Columns.empty(), lineage.metrics)
-        return self._manifest(lineage, positions, lineage.round, log)
+        return self._manifest(lineage, positions, lineage.round, RoundLogs((log,)), self.first_sync)
 
     def _log(
         self,
@@ -97,7 +148,7 @@ class Assembler:
             run=self.run,
             version=lineage.version + 1,
             digest=b"",
-            terms=(self._terms(lineage, int(columns.rounds["round"][0])),) if len(columns.rounds) else (),
+            terms=self._terms(lineage, columns),
             metrics=metrics,
             created_ms=time.time_ns() // 1_000_000 if created_ms is None else created_ms,
             worker_deaths=worker_deaths,
@@ -107,33 +158,19 @@ class Assembler:
             schemas=np.frombuffer(named_schemas.encode(columns.schemas), rounds.BYTE_DTYPE),
         )
 
-    def _terms(self, lineage: Lineage, first_round: int) -> Terms:
-        spec, train = self.job.model_spec(), self.job.train
-        return Terms(
-            first_round=first_round,
-            learning_rate=self.job.schedule,
-            optimizer=spec["optimizer"],
-            average_optimizer_state=train.average_optimizer_state,
-            averaging_frequency=self.job.rounds.averaging_frequency,
-            workers=train.workers,
-            slot=self.slot,
-            batch_growth=self._batch_growth(),
-            format=self.job.records.named,
-            columns_digest=columns_digest(self.job.schema.to_dict()),
-            model_digest=model_digest(spec),
-            topic_id=lineage.topic_id,
-            seed=lineage.seed,
-            build=self.build,
-        )
+    def _terms(self, lineage: Lineage, columns: Columns) -> tuple[Terms, ...]:
+        if not len(columns.rounds):
+            return ()
+        first_round = int(columns.rounds["round"][0])
+        return (round_terms(self.job, self.slot, self.build, lineage.topic_id, lineage.seed, first_round),)
 
-    def _batch_growth(self) -> Mapping[str, Any]:
-        rows = self.job.train.batch_growth
-        if rows is None:
-            return {"name": "off"}
-        return {"name": "rows_seen", "rows": rows, "min_rows": self.job.rounds.min_batch_rows}
-
-    def _manifest(self, lineage: Lineage, positions: list[Position], last_round: int, log: RoundLog) -> Manifest:
+    def _manifest(
+        self, lineage: Lineage, positions: list[Position], last_round: int, logs: RoundLogs, sync: Sync
+    ) -> Manifest:
+        log, chain, counts = logs.first, lineage.chain, lineage.counts
         begins = not len(log.rounds)
+        for each in logs:
+            chain, counts = rounds.chain_after(chain, each), rounds.counts_after(counts, each)
         best = best_version(log.metrics)
         return Manifest(
             job=self.job.name,
@@ -153,16 +190,19 @@ class Assembler:
             schema=self.job.schema.to_dict(),
             metrics=log.metrics,
             untrained=lineage.untrained and last_round < 0,
-            rows_seen=lineage.rows_seen + log.rows_trained,
+            rows_seen=lineage.rows_seen + logs.rows_trained,
             created_ms=log.created_ms,
-            chain=rounds.first_chain(lineage.id) if begins else rounds.chain_after(lineage.chain, log),
-            counts=rounds.counts_after(lineage.counts, log),
+            chain=rounds.first_chain(lineage.id) if begins else chain,
+            counts=counts,
             gaps=lineage.gaps,
             archived=last_round >= 0 and best != log.version and self._archive_is_due(lineage, log.created_ms),
             best=best,
             restored=lineage.restored,
             imported=lineage.imported,
             kept=lineage.kept,
+            contributions=sync.contributions,
+            inbox=sync.inbox,
+            interval_ms=sync.interval_ms,
         )
 
     def _archive_is_due(self, lineage: Lineage, now_ms: int) -> bool:
@@ -194,3 +234,27 @@ def score_after_averaging(progress: Mapping[str, Any]) -> dict[str, float]:
     """The newest mean's loss on its round's last batch, per weight, by the arena's account."""
     weight = progress["score_weight_sum"]
     return {"loss": progress["score_loss_sum"] / weight, "weight": weight} if weight else {}
+
+
+def round_terms(job: Job, slot: Slot, build: str, topic_id: str, seed: int, first_round: int) -> Terms:
+    """Returns what rounds of the job depend on beside their start and rows."""
+    spec, train = job.model_spec(), job.train
+    growth: Mapping[str, Any] = {"name": "off"}
+    if train.batch_growth is not None:
+        growth = {"name": "rows_seen", "rows": train.batch_growth, "min_rows": job.rounds.min_batch_rows}
+    return Terms(
+        first_round=first_round,
+        learning_rate=job.schedule,
+        optimizer=spec["optimizer"],
+        average_optimizer_state=train.average_optimizer_state,
+        averaging_frequency=job.rounds.averaging_frequency,
+        workers=train.workers,
+        slot=slot,
+        batch_growth=growth,
+        format=job.records.named,
+        columns_digest=columns_digest(job.schema.to_dict()),
+        model_digest=model_digest(spec),
+        topic_id=topic_id,
+        seed=seed,
+        build=build,
+    )

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
-from streamtrain.run.unpublished_dead_letters import Letters
+from streamtrain.run.unpublished_dead_letters import AllLetters, Letters
 
 
 class Publisher(Protocol):
@@ -30,7 +30,7 @@ class Publisher(Protocol):
     def prepare(self, lineage: Lineage) -> None:
         """A publication of what follows `lineage` is about to be made: time to look whether it may be."""
 
-    def publish(self, assembled: Assembled, letters: Letters) -> int:
+    def publish(self, assembled: Assembled, letters: Letters | AllLetters) -> int:
         """The manifest's offset, once everything is kept. Called in a thread of its own."""
 
     def published(self, assembled: Assembled) -> None:

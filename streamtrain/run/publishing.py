@@ -265,7 +265,7 @@ class Publishing:
 
     def _warn(self, assembled: Assembled) -> None:
         """Warns once of a model that is worse than the constant prediction."""
-        self._learning.add(assembled.log.metrics.get("total", {}), assembled.columns.slots)
+        self._learning.add(assembled.logs.metrics.get("total", {}), assembled.columns.slots)
         if not self._has_warned and (warning := self._learning.warning):
             self._has_warned = True
             log.warning(f"{self._job.name}: {warning}")

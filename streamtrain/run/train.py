@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -29,14 +30,17 @@ from streamtrain.record_sources.topic_source import record_source_of
 from streamtrain.record_sources.validation_set import named_files
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
-from streamtrain.run.host import Event, Host, HostOptions, RunOver
-from streamtrain.topics.topic import job_topics
+from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
+from streamtrain.run.many_hosts import ManyHosts
 
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
+_CONTRIBUTOR = "contributor"
 _POLL_S = 0.05
 _DRAIN_S = 30.0  # without progress
 _LAST_WORD_S = 10.0  # for the coordinator to write to control why the run ends
+_HAND_OVER_S = 30.0  # at most, until what was trained of former partitions is in a snapshot
+_SAY_S = 10.0
 _SOON_S = 1.0  # the same, where the next run or the user waits
 
 
@@ -52,7 +56,17 @@ class TrainOptions:
     add_classes: Sequence[str] = ()
     files: Sequence[FoundFile] = ()  # in the place of the records topic
     traces: str = ""  # the exporter of spans of publications
+    host_id: str = ""  # of a job with many hosts
     host: HostOptions = field(default_factory=HostOptions)
+
+    @property
+    def of_one_host(self) -> list[str]:
+        """Returns the options given that many hosts cannot have."""
+        options = {
+            "--max-rows": self.max_rows is not None, "--until-end": self.until_end, "--files": bool(self.files),
+            "--accept-gap": self.accept_gap,
+        }  # fmt: skip
+        return [name for name, is_given in options.items() if is_given]
 
     @property
     def has_end(self) -> bool:
@@ -105,30 +119,42 @@ class Supervisor:
         self._options = options
         self._on_event = on_event
         self._stop = stop
-        self._topics = {wish.key: wish.name for wish in self._wishes()}
+        self._topics = {wish.key: wish.name for wish in job.topic_wishes()}
         self._events: queue.Queue[Event] = queue.Queue()
         self._reader: threading.Thread | None = None  # of the coordinator's events
         worker = {**worker_config(job), "restorable": True}
         self._host = Host(lambda: make_arena(job, self._model, self._ingest_threads), worker, options.host, on_event)
+        self._coordinator: Child | None = None  # of this run: it publishes, or contributes
         self._started = self._running = False  # a run ever, this run
         self._publications = 0  # of this run
         self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
         self._validation_files: list[FoundFile] = []  # early stopping judges by them
         self._over_early = ""  # why training has ended by itself
-
-    def _wishes(self) -> list[Any]:
-        settings = {key: value.model_dump(exclude_none=True) for key, value in self._job.file.topics.items()}
-        return job_topics(self._job.name, settings)
+        self._many: ManyHosts | None = None
+        self._partitions: frozenset[int] = frozenset()  # of this run, where there are many hosts
+        self._over = ""  # why this run is, and another begins at the newest snapshot
+        self._gained = True  # some of them since the run before
+        self._hands_over_s: float | None = None  # since when, as its partitions are others now
 
     # -- life of the whole ----------------------------------------------------------------------------------------
 
     def run(self) -> int:
         self._prepare()
+        try:
+            return self._run_on()
+        finally:
+            if self._many is not None:
+                self._many.close()
+
+    def _run_on(self) -> int:
+        """One run after the other."""
         back_off = BackOff()
         while True:
             began = time.monotonic()
             try:
+                if self._many is not None:
+                    self._stand_by(self._many)
                 self._spawn_all()
                 self._watch()
             except RunOver as ended:
@@ -138,6 +164,8 @@ class Supervisor:
                     if ended.code not in (exits.DONE, exits.INTERRUPTED):
                         (log.debug if ended.is_reported else log.error)(str(ended))
                     return ended.code
+                if ended.is_expected and not self._stop.requests:
+                    continue
                 pause_s = back_off.pause_s(self._publications > 0, time.monotonic() - began, ended.is_error)
                 if pause_s is None:
                     log.error(f"{ended}; so ended {back_off.errors} runs one after the other")
@@ -152,16 +180,25 @@ class Supervisor:
                 raise
 
     def _prepare(self) -> None:
+        if self._job.train.hosts == "many" and (given := self._options.of_one_host):
+            raise UserMistake(
+                f'{", ".join(given)}: expected train.hosts = "one", got "many"; leave it out, or start one host with '
+                "--set train.hosts=one while no other runs"
+            )
         early = self._job.train.early_stopping
         if early is not None:
             self._check_ends(early)
             self._validation_files = named_files(self._job)
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
-        admin.ensure([wish for wish in self._wishes() if wish.owned])
+        admin.ensure([wish for wish in self._job.topic_wishes() if wish.owned])
         record_source = record_source_of(self._job, self._job.kafka_consumer(), admin, self._options.files)
         self._intake = record_source.intake(self._options.until_end)
         self._model = Model(self._job.model_spec())
+        if self._job.train.hosts == "many":
+            self._many = ManyHosts(
+                self._job, self._model, self._leader_config(), self._options.host, self._on_event
+            )
         bounded = self._options.max_rows is not None
         threads = _ingest_threads(self._job.ingest.threads, self._intake.most_threads)
         self._ingest_threads = 1 if bounded else threads
@@ -174,10 +211,26 @@ class Supervisor:
                 "none: a stream without an end has no passes that could be counted; count rows or time, or take it out"
             )
 
+    def _stand_by(self, many: ManyHosts) -> None:
+        """Until this host has partitions. RunOver where it is to stop before."""
+        says_s = time.monotonic() + _SAY_S
+        while not (found := many.look()):
+            if self._stop.comes_within(_POLL_S):
+                raise RunOver(self._stop.code, "stopped before it began")
+            if time.monotonic() > says_s:
+                says_s = math.inf
+                log.info(f"{self._options.host_id} stands by: other hosts have all partitions")
+        self._gained = self._gained or bool(found - self._partitions)
+        self._partitions, self._hands_over_s = found, None
+        self._on_event({"event": "joined", "host": self._options.host_id, "partitions": sorted(found)})
+
     def _spawn_all(self) -> None:
         self._host.begin()
-        self._running, self._publications = False, 0
-        self._coordinator = self._host.spawn("coordinator", "coordinator", self._coordinator_config(), heard=True)
+        self._running, self._publications, self._over = False, 0, ""
+        role, config = "coordinator", self._coordinator_config()
+        if self._many is not None:
+            role, config = _CONTRIBUTOR, self._contributor_config()
+        self._coordinator = self._host.spawn(role, role, config, heard=True)
         self._reader = threading.Thread(target=self._read_events, args=(self._coordinator.process.stdout,), daemon=True)
         self._reader.start()
         self._host.spawn(self._intake.role, "ingest", self._ingest_config())
@@ -203,13 +256,24 @@ class Supervisor:
             "traces": self._options.traces,
         }
 
+    def _leader_config(self) -> dict[str, Any]:
+        names = ("job", "module", "kafka", "topics", "registry", "fresh", "restore", "add_classes")
+        config = {name: value for name, value in self._coordinator_config().items() if name in names}
+        return {**config, "host": self._options.host_id}
+
+    def _contributor_config(self) -> dict[str, Any]:
+        names = ("job", "module", "kafka", "topics", "registry")
+        config = {name: value for name, value in self._coordinator_config().items() if name in names}
+        return {**config, "host": self._options.host_id, "partitions": sorted(self._partitions), "gained": self._gained}
+
     def _ingest_config(self) -> dict[str, Any]:
         return {
-            "round_interval_s": self._job.train.round_interval_s,
+            "round_interval_s": None if self._many is not None else self._job.train.round_interval_s,
             "batch_growth": self._job.train.batch_growth,
             "min_batch_rows": self._job.rounds.min_batch_rows,
             "threads": self._ingest_threads,
             **self._intake.config,
+            **({} if self._many is None else {"is_share": True}),
         }
 
     def _read_events(self, lines: Any) -> None:
@@ -222,9 +286,10 @@ class Supervisor:
     def _let_say_why(self, ended: RunOver) -> None:
         """Tells the coordinator why the run ends, and gives it time to write that. Does nothing unless the coordinator
         lives and Kafka answers."""
-        if self._coordinator not in self._host.children or not self._running or self._unreachable:
+        child = self._coordinator
+        if child is None or child not in self._host.children or not self._running or self._unreachable:
             return
-        coordinator = self._coordinator.process
+        coordinator = child.process
         assert coordinator.stdin is not None
         code = exits.FAILED if ended.code is None else ended.code
         with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
@@ -264,11 +329,22 @@ class Supervisor:
                     f"draining made no progress in {_DRAIN_S:.0f} s; what is not published is trained again by the next"
                     " start",
                 )
+            if self._many is not None:
+                self._hand_over(self._many)
             for child, code in self._host.ended():
                 self._on_exit(child.label, code)
             if not self._host.children:
                 raise RunOver(self._stop.code, "done")
             time.sleep(_POLL_S)
+
+    def _hand_over(self, many: ManyHosts) -> None:
+        """Ends the run where this host has other partitions now: what is trained of them is sent before."""
+        now_s = time.monotonic()
+        if many.look() != self._partitions and self._hands_over_s is None:
+            self._hands_over_s = now_s
+            self._host.tell(_native.Stop.DRAIN)
+        if self._hands_over_s is not None and now_s - self._hands_over_s > _HAND_OVER_S:
+            raise RunOver(None, "what it trained of its former partitions was not sent in time", is_expected=True)
 
     def _progress(self) -> tuple[int, ...]:
         """Returns what changes while training, averaging or a publication goes on."""
@@ -287,16 +363,21 @@ class Supervisor:
                 if not self._started and self._options.max_rows is not None:
                     self._until_rows = event.get("rows", 0) + self._options.max_rows
                 self._started = self._running = True
+                self._gained = False
                 if self._intake.rows is not None:
                     event = {**event, "origin_rows": self._intake.rows}
             elif event["event"] == "progress":
                 self._unreachable = event["unreachable"]
+            elif event["event"] == "over":
+                self._over = event["why"]
             elif event["event"] == "stopped_early":
                 self._over_early = event["why"]
             self._publications += event["event"] == "published"
             self._on_event(event)
 
     def _on_exit(self, label: str, code: int) -> None:
+        if label == _CONTRIBUTOR:
+            self._on_contributors_exit(code)
         if code == exits.DONE:
             return
         given_up = code == exits.UNREACHABLE and self._started  # only a command's first run may
@@ -304,3 +385,13 @@ class Supervisor:
             raise RunOver(code, f"{label} ended with exit code {code}", is_reported=True)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         raise RunOver(None, f"{label} {how}", is_error=code == exits.UNEXPECTED)
+
+    def _on_contributors_exit(self, code: int) -> None:
+        """Ends the run with it: what ingest still holds is trained by others, or by the next run."""
+        assert self._reader is not None
+        self._reader.join()  # what it has told is all there is
+        self._pass_events()
+        if code == exits.DONE and (self._stop.requests or self._hands_over_s is None):
+            raise RunOver(self._stop.code, "done")
+        if code == exits.DONE or self._over:
+            raise RunOver(None, self._over or "its partitions are others now", is_expected=True)

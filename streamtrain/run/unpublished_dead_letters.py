@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.run.ring_structs import HEAD, HEADER_SIZES, ROWS
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import Causes, DeadLetter, DeadRange
+from streamtrain.topics.ring_structs import HEAD, HEADER_SIZES, ROWS
 from streamtrain.topics.rounds import Structs
 from streamtrain.topics.topic import Message
 
@@ -54,10 +54,25 @@ class Letters:
         return cls(b"", 0, Columns.empty(), _nameless, 0)
 
 
+class AllLetters:
+    """The dead letters of several hosts, one host's after the other's."""
+
+    def __init__(self, parts: Sequence[Letters]) -> None:
+        self._parts = parts
+        self.causes = Causes()
+        for part in parts:
+            self.causes.update(part.causes)
+        self.count, self.bytes = sum(part.count for part in parts), sum(part.bytes for part in parts)
+
+    def __iter__(self) -> Iterator[DeadLetter]:
+        for part in self._parts:
+            yield from part
+
+
 class LettersFirst:
     """The messages of a transaction: the letters for `topic`, each encoded when its turn comes, then the others."""
 
-    def __init__(self, letters: Letters, topic: str, others: Sequence[tuple[str, Message]]) -> None:
+    def __init__(self, letters: Letters | AllLetters, topic: str, others: Sequence[tuple[str, Message]]) -> None:
         self._letters, self._topic, self._others = letters, topic, others
 
     def __len__(self) -> int:

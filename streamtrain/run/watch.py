@@ -20,11 +20,13 @@ EVERY_S = 2.0
 
 
 class Watch:
-    """`look` is ControlTopic.look of a topic that nobody else uses."""
+    """`look` is ControlTopic.look of a topic that nobody else uses. `run` None: of a host of many, whose job any of its
+    leaders may have, but no run of one host after them."""
 
-    def __init__(self, run: Run, look: Callable[[], Control]) -> None:
+    def __init__(self, run: Run | None, look: Callable[[], Control]) -> None:
         self._run = run
         self._look = look
+        self.is_led = False  # by a run of many hosts
         self.replaced_by: RunEntry | None = None
         self.no_more_files: TooManyOpenFiles | None = None
         self.unreachable = False
@@ -33,16 +35,26 @@ class Watch:
 
     def _repeat(self) -> None:
         while self.replaced_by is None:
+            self._look_once()
             time.sleep(EVERY_S)
-            try:
-                holder = self._look().holder
-            except StreamtrainError as error:  # what is no entry, too: the next may be one
-                passing = isinstance(error, KafkaUnreachable | KafkaBroken)
-                (log.debug if passing else log.warning)("control cannot be read", reason=str(error))
-                self.unreachable = True
-                self.no_more_files = error if isinstance(error, TooManyOpenFiles) else None
-                continue
-            self.unreachable = False
-            self.answered_s += EVERY_S
-            if holder is not None and holder.run != self._run and holder.run.number >= self._run.number:
-                self.replaced_by = holder
+
+    def _look_once(self) -> None:
+        try:
+            holder = self._look().holder
+        except StreamtrainError as error:  # what is no entry, too: the next may be one
+            passing = isinstance(error, KafkaUnreachable | KafkaBroken)
+            (log.debug if passing else log.warning)("control cannot be read", reason=str(error))
+            self.unreachable = True
+            self.no_more_files = error if isinstance(error, TooManyOpenFiles) else None
+            return
+        self.unreachable = False
+        self.answered_s += EVERY_S
+        if holder is None:
+            return
+        was_led, self.is_led = self.is_led, holder.mode == "many"
+        if self._run is None:
+            taken = was_led and not self.is_led
+        else:
+            taken = holder.run != self._run and holder.run.number >= self._run.number
+        if taken:
+            self.replaced_by = holder

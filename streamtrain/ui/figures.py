@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamtrain.compute.metrics import numbers
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 
 HISTORY_S = 30 * 86_400.0  # rows whose events are older are learned from the past: their age tells nothing of the way
 
 
-def figures_of(log: RoundLog, before: RoundLog | None = None) -> dict[str, float]:
+def figures_of(log: RoundLogs, before: RoundLogs | None = None) -> dict[str, float]:
     """By name; of the window and in total as "window.auc". `before`: the publication before it, if that is known."""
     found = {
         **_spans(log.metrics),
         "dead": float(log.slots["dead"].sum()),
-        "workers": float(log.terms_at(int(log.rounds["round"][-1])).workers),
+        "workers": float(log.workers),
         "version": float(log.version),
     }
     age_s = (log.created_ms - log.newest_event_ms) / 1000
@@ -28,7 +28,7 @@ def figures_of(log: RoundLog, before: RoundLog | None = None) -> dict[str, float
     return found
 
 
-def rows_of(log: RoundLog) -> int:
+def rows_of(log: RoundLogs) -> int:
     """Learned in total by then; -1 where the log does not say."""
     return int(numbers(log.metrics.get("total") or {}).get("rows", -1))
 

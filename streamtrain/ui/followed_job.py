@@ -24,7 +24,7 @@ from streamtrain.kafka.reading_clients import Reading
 from streamtrain.kafka.round_logs import some_round_logs
 from streamtrain.kafka.snapshot_reader import SnapshotTopic
 from streamtrain.topics.manifest import Manifest
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.ui import marks
 from streamtrain.ui.delays import Delays
 from streamtrain.ui.figures import figures_of, rows_of
@@ -61,7 +61,7 @@ class Following:
         self._job = job
         self._glance: Glance | None = None  # the reader's; None while its topics are not known, or the job has a thread
         self._marks: dict[tuple[str, str], Mark] = {}
-        self._newest: RoundLog | None = None
+        self._newest: RoundLogs | None = None
         self._versions: dict[str, int] = {}  # the newest taken, by lineage
         self._answered = (0.0, 0)  # a time, and the end of the predictions
         self._watched_at_s = -math.inf
@@ -244,7 +244,7 @@ class Following:
                 self._take_look(job_status, found, delays.look(_ends(job_status, "predictions")))
                 self._wait()
 
-    def _take_logs(self, logs: list[RoundLog]) -> None:
+    def _take_logs(self, logs: list[RoundLogs]) -> None:
         for log in logs:
             before = self._newest
             if log.version <= self._versions.get(log.lineage, 0):

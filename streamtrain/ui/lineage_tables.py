@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamtrain.topics.manifest import Manifest
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.ui import html, telling
 from streamtrain.ui.provenance import Traced
 
@@ -55,13 +55,15 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, object]]:
     yield "build", html.tag("code", manifest.build)
 
 
-def _of_log(log: RoundLog | None) -> Iterator[tuple[str, object]]:
+def _of_log(log: RoundLogs | None) -> Iterator[tuple[str, object]]:
     """Yields the facts of a snapshot that the topic no longer keeps."""
     if log is not None:
         yield "made", when(log.created_ms)
         yield "lineage", html.tag("code", log.lineage)
-        yield "seed and workers", f"{log.terms[-1].seed}, {log.terms[-1].workers}"
-        yield "build", html.tag("code", log.terms[-1].build)
+        for each in log:
+            of_host = f" of {each.host}" if each.host else ""
+            yield f"seed and workers{of_host}", f"{each.terms[-1].seed}, {each.terms[-1].workers}"
+            yield f"build{of_host}", html.tag("code", each.terms[-1].build)
 
 
 def _run(traced: Traced) -> Iterator[tuple[str, object]]:
@@ -77,7 +79,7 @@ def _run(traced: Traced) -> Iterator[tuple[str, object]]:
     yield "run", f"number {text}"
 
 
-def added(log: RoundLog) -> html.Html:
+def added(log: RoundLogs) -> html.Html:
     """The ranges of the rounds between a snapshot and its parent."""
     found = merged(log)
     rows = [(str(each[0]), _place(each[1]), _place(each[2]), *(f"{count:,}" for count in each[3:])) for each in found]
@@ -86,7 +88,7 @@ def added(log: RoundLog) -> html.Html:
     return html.table(("partition", "from offset", "up to", *_COUNTED), rows[:_MOST_RANGES], title)
 
 
-def merged(log: RoundLog) -> list[Range]:
+def merged(log: RoundLogs) -> list[Range]:
     """The log's ranges by partition, those that follow one another as one."""
     found: list[Range] = []
     for part in log.ranges[log.ranges["partition"].argsort(kind="stable")]:
@@ -128,10 +130,13 @@ def settings(traced: Traced) -> html.Html:
         return html.tag("details", html.joined([html.tag("summary", "Settings of the job, but [kafka]"), table]))
     if traced.log is None:
         return html.Html("")
-    terms = traced.log.terms[-1]
-    named = {"learning_rate": terms.learning_rate, "optimizer": terms.optimizer, "format": terms.format}
-    others = {"workers": terms.workers, "averaging_frequency": terms.averaging_frequency, "seed": terms.seed}
-    return html.table(("term", "value"), list(flat({**named, **others})), "Terms of its rounds")
+    tables = []
+    for log in traced.log:
+        terms, of_host = log.terms[-1], f" on {log.host}" if log.host else ""
+        named = {"learning_rate": terms.learning_rate, "optimizer": terms.optimizer, "format": terms.format}
+        others = {"workers": terms.workers, "averaging_frequency": terms.averaging_frequency, "seed": terms.seed}
+        tables.append(html.table(("term", "value"), list(flat({**named, **others})), f"Terms of its rounds{of_host}"))
+    return html.joined(tables)
 
 
 def flat(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Manifest
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 
 FAULTS = ("worker died", "batch rejected", "run ended", "gap")  # which are drawn as something to look at
 
@@ -28,7 +28,7 @@ class Mark:
         return self.kind in FAULTS
 
 
-def of_log(log: RoundLog, before: RoundLog | None, rows: int) -> Iterator[Mark]:
+def of_log(log: RoundLogs, before: RoundLogs | None, rows: int) -> Iterator[Mark]:
     """Yields the marks of a publication. `before` is the publication before it."""
     if before is not None and before.lineage != log.lineage:
         yield Mark(log.created_ms, rows, "fresh start", f"version {log.version} begins a lineage of its own")

@@ -19,7 +19,7 @@ from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.round_logs import round_logs_from
 from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.topic import topic
 from streamtrain.ui.followed_job import Following
 
@@ -61,7 +61,7 @@ class Traced:
     version: int
     digest: bytes | None  # None where nothing tells it
     located: Located | None  # None: the topic keeps it no more
-    log: RoundLog | None  # of the rounds since its parent; None: removed by retention, or there were none
+    log: RoundLogs | None  # of the rounds since its parent; None: removed by retention, or there were none
     begin: Begin | None  # None: no round log of its lineage is left
     control: Control
 
@@ -108,7 +108,7 @@ class Tracing:
         return Traced(version, digest, located, log, begin, known)
 
 
-def _begin(logs: Iterable[RoundLog], partitions: int) -> Begin | None:
+def _begin(logs: Iterable[RoundLogs], partitions: int) -> Begin | None:
     """Looks until each partition has had a range."""
     found: Begin | None = None
     places: dict[int, tuple[int, int]] = {}

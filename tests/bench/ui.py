@@ -109,7 +109,7 @@ class History:
         self.job = Job.load(self.path)
         self._topic = str(self.job.topic("rounds").name)
         settings = {**self.job.kafka_consumer(), "bootstrap.servers": bed.bootstrap}
-        self._log = list(round_logs(settings, self._topic))[-1]
+        self._log = list(round_logs(settings, self._topic))[-1].first
         self._producer = Producer({"bootstrap.servers": bed.bootstrap, "linger.ms": 5})
         self._version = self._log.version
 

@@ -25,6 +25,7 @@ from streamtrain.cli.token import TOKEN, token_for
 from streamtrain.errors import UserMistake
 from streamtrain.job import settings_table
 from streamtrain.registry import registries
+from streamtrain.rights import REGISTRY
 from tests.cli.conftest import JOB, Run
 from tests.e2e import commands
 
@@ -324,6 +325,21 @@ def test_a_second_sigterm_ends_a_trainer_that_cannot_publish(
     wait_for(lambda: "draining" in log.read_text())
     trainer.send_signal(signal.SIGTERM)
     assert trainer.wait(240) == 130
+
+
+def test_only_a_job_of_many_hosts_exchanges_contributions(run: Run, tmp_path: Path) -> None:
+    """The rights of its other topics are those of one host."""
+    job, found = tmp_path / "job.toml", []
+    job.write_text(JOB.format(name="acl", bootstrap="127.0.0.1:1", format="json"))
+    for hosts in ("one", "many"):
+        arguments = ("acl", job, "--set", f"train.hosts={hosts}", "--json", "--for")
+        found.append({role: run(*arguments, role).document["rights"] for role in REGISTRY.names()})
+    more = {role: [right for right in found[1][role] if right not in found[0][role]] for role in found[0]}
+    names = {role: {right["name"] for right in rights} for role, rights in more.items() if rights}
+    assert names.pop("trainer") == {"acl.contributions", "acl.hosts", "acl.leader"}
+    assert names and all(each == {"acl.contributions"} for each in names.values()), "who sees or makes all topics"
+    operations = next(right["operations"] for right in more["trainer"] if right["kind"] == "topic")
+    assert operations == ["Read", "Describe", "DescribeConfigs", "Write", "Delete"]
 
 
 STOPPING = '\n[train.early_stopping]\nno_improvement = 3\nheld_out = {{ topic = "{topic}" }}\n'

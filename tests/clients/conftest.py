@@ -10,7 +10,6 @@ import pytest
 from streamtrain import Job
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.kafka.admin import Admin
-from streamtrain.topics.topic import job_topics
 
 TEXT = """\
 name = "{name}"
@@ -30,7 +29,7 @@ SOON = "kafka.producer.message.timeout.ms=300"
 
 def new_job(kafka: Any, key: str = "") -> Job:
     job = Job.parse(TEXT.format(name=kafka.fresh_name("writer"), bootstrap=kafka.bootstrap, key=key))
-    Admin(job.kafka.bootstrap, job.kafka_admin()).ensure(job_topics(job.name, job.topic_tables()))
+    Admin(job.kafka.bootstrap, job.kafka_admin()).ensure(job.topic_wishes())
     return job
 
 

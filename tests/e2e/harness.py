@@ -33,7 +33,6 @@ from streamtrain.run import fork_server
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Manifest
-from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
 from tests.e2e.commands import Command
 from tests.oracles.records import encode_records
@@ -55,6 +54,7 @@ y = {{ role = "label", {label} }}
 [optimizer]
 {optimizer}
 [train]
+hosts = "{hosts}"
 batch_rows = {batch_rows}
 batch_growth = {batch_growth}
 workers = {workers}
@@ -65,7 +65,7 @@ interval = "{publish_interval}"
 keep = {keep}
 """
 DEFAULTS = {
-    "partitions": 3, "format": "msgpack", "batch_rows": 64, "batch_growth": '"off"', "workers": 2,
+    "partitions": 3, "format": "msgpack", "batch_rows": 64, "batch_growth": '"off"', "workers": 2, "hosts": "one",
     "averaging_frequency": 4,
     "round_interval": "100ms", "publish_interval": "200ms", "keep": 8, "max_dead_letter_share": 0.1,
     "more_columns": "", "more_topics": "", "label": 'missing = "skip"',
@@ -98,9 +98,8 @@ class LiveJob:
         head = f'name = "{self.name}"\n[kafka]\nbootstrap.servers = "{self.bootstrap}"\n'
         self.path.write_text(head + (text or JOB_FILE.format(**self.settings)))
         self.job = Job.load(self.path)
-        topics = {key: value.model_dump(exclude_none=True) for key, value in self.job.file.topics.items()}
         self.admin = Admin(self.bootstrap)
-        self.admin.ensure(job_topics(self.name, topics))
+        self.admin.ensure(self.job.topic_wishes())
         self.records = self.job.topic("records").name or ""
         if produce:
             self.produce(produce)

@@ -38,7 +38,7 @@ def delete(job: Any, *names: str) -> None:
 
 
 def make_again(job: LiveJob) -> None:
-    job.admin.ensure(job_topics(job.name, job.job.topic_tables()))
+    job.admin.ensure(job.job.topic_wishes())
 
 
 def remove(job: LiveJob, offset: int, partition: int = 0) -> None:

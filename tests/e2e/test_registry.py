@@ -238,7 +238,7 @@ def test_every_log_tells_the_schemas_of_its_own_rounds(
     front.paths.clear()
     job.check(10_005, 1)
     assert not front.paths
-    logs = list(round_logs(job.job.kafka_consumer(), f"{job.name}.rounds"))
+    logs = [logs.first for logs in round_logs(job.job.kafka_consumer(), f"{job.name}.rounds")]
     texts = [{number: bool(text) for number, (text, _) in log.named_schemas.items()} for log in logs if len(log.rounds)]
     old, new = str(known), str(late)
     assert len(texts) > 3 and all(log and log.get(old, True) for log in texts), texts
@@ -454,7 +454,7 @@ class Registered:
             sink.send([Sent({"value": value, "headers": headers}, message_rows)])
 
     def _check_headers(self, sink: Sink) -> None:
-        logs = round_logs(sink.live.job.kafka_consumer(), f"{sink.live.name}.rounds")
+        logs = [logs.first for logs in round_logs(sink.live.job.kafka_consumer(), f"{sink.live.name}.rounds")]
         schemas = {each: bool(text) for log in logs for each, (text, _) in log.named_schemas.items()}
         first = self.client.get_version(self.subject(sink), 1)
         assert schemas[str(first.guid)] and schemas[str(first.schema_id)] and not schemas[str(UNKNOWN)], schemas

@@ -47,7 +47,7 @@ def test_batches_grow_over_runs_as_the_terms_say_and_replay_gives_the_same_bits(
     rows_after(job.path, max_rows=700)
     rows_after(job.path)
     job.check(2000)
-    logs = list(round_logs(job.job.kafka_consumer(), f"{job.name}.rounds"))
+    logs = [logs.first for logs in round_logs(job.job.kafka_consumer(), f"{job.name}.rounds")]
     growth = {"name": "rows_seen", "rows": 60, "min_rows": 1}
     assert all(terms.batch_growth == growth for log in logs for terms in log.terms)
     sizes = np.concatenate([log.slots["rows"] for log in logs]).tolist()

@@ -23,7 +23,7 @@ from tests.job.conftest import replacements
 TRAIN = (
     "batch_rows, batch_growth, min_batch_rows, accumulate, workers, threads_per_worker, affinity, averaging_frequency, "
     "round_interval, prefetch_buffer, report_score_after_averaging, averaging, average_optimizer_state, backend, seed, "
-    "early_stopping"
+    "hosts, early_stopping"
 )
 SECTIONS = (
     "name, topics, records, columns, transforms, model, optimizer, train, ingest, publish, predict, kafka, registry"
@@ -220,6 +220,26 @@ def test_mistakes_travel_between_processes(job_text: str) -> None:
         Job.parse(job_text.replace('"json"', '"jsn"'))
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.mistakes == caught.value.mistakes and str(again) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("train.average_optimizer_state=false", "train.average_optimizer_state: expected true: hosts exchange"),
+        ("train.early_stopping={rows=1}", "train.early_stopping: expected no early stopping: no host sees all scores"),
+        ("train.report_score_after_averaging=true", "train.report_score_after_averaging: expected false: no host has"),
+        ("model.layers=[{dense=6000},{dense=9000}]", "train.hosts: expected a model state of at most 500 MB"),
+    ],
+)  # fmt: skip
+def test_many_hosts_refuse_what_they_cannot_share(job_text: str, setting: str, expected: str) -> None:
+    """By name, and with what to do; one host may have it."""
+    sets = [setting, "publish.interval=1h"]
+    assert Job.parse(job_text, sets=sets).train.hosts == "one"
+    with pytest.raises(JobMistakes) as caught:
+        Job.parse(job_text, sets=[*sets, "train.hosts=many"])
+    (mistake,) = map(str, caught.value.mistakes)
+    assert expected in mistake and 'or train on one machine: hosts = "one", got ' in mistake
+    assert Job.parse(job_text, sets=["train.hosts=many"]).train.hosts == "many"
 
 
 def test_a_snapshot_rate_above_100_megabytes_a_second_is_a_warning(job_text: str) -> None:

@@ -54,9 +54,9 @@ VERIFY = (
     ),
     never("Verify does not compare positions.", _VERIFY + "frontier.py", "theirs.get(partition) != place", _FORGERIES),
     Guard(
-        "Verify accepts ranges that overlap.", _VERIFY + "frontier.py",
-        "        for index in np.flatnonzero((froms[1:] != tos[:-1]).any(axis=1))[:5]:",
-        "test_ranges_that_overlap_within_a_log", "        for index in ():",
+        "Verify accepts ranges that overlap.", "topics/log_rules.py",
+        "    for index in np.flatnonzero((froms[1:] != tos[:-1]).any(axis=1) & same)[:5]:",
+        "test_ranges_that_overlap_within_a_log", "    for index in ():",
     ),
     never(
         "Verify accepts a run that control does not know.", _VERIFY + "runs.py", "entry is None or entry.run != run",

@@ -199,7 +199,7 @@ def test_the_state_published_is_the_mean() -> None:
     assert raw in bed.publisher.stored().model and np.frombuffer(raw, np.float32)[0] != 0
 
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "manifest.v5.msgpack"
+GOLDEN = Path(__file__).parents[1] / "golden" / "manifest.v6.msgpack"
 
 
 def test_an_import_counts_early_stopping_anew() -> None:
@@ -273,11 +273,11 @@ def test_a_publication_is_one_transaction_with_the_manifest_last(job: GoodJob) -
     newest = control.Newest(2, assembly.snapshot.digest, job.lineage.id)
     assert len(batch.messages) == len(messages := list(batch.messages))
     assert messages == [
-        *(("the rounds", message) for message in rounds.messages(assembly.log)),
+        *(("the rounds", message) for message in rounds.messages(assembly.logs.first)),
         ("the control", control.newest_message(newest)),
         *(("the snapshots", message) for message in assembly.snapshot.messages),
     ]
-    assert messages[-1][1].key.endswith(b"/m") and len(rounds.messages(assembly.log)) == 1
+    assert messages[-1][1].key.endswith(b"/m") and len(rounds.messages(assembly.logs.first)) == 1
     assert (batch.digest, batch.name) == (assembly.snapshot.digest, "snapshot 2")
     publisher.published(assembly)
     assert parts.origin.seen == assembly.positions != []

@@ -25,11 +25,12 @@ from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.topics import REGISTRY, control, named_schemas, rounds
 from streamtrain.topics.control import Control, Newest, RunEnd, RunEntry
-from streamtrain.topics.manifest import CHUNK_BYTES, Counts, Imported, Kept, Run, Slot, decode, encode
+from streamtrain.topics.manifest import CHUNK_BYTES, Contribution, Counts, Imported, Kept, Run, Slot, decode, encode
+from streamtrain.topics.publication_logs import RoundLogs, publications
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, RoundLog
 from streamtrain.topics.shelves import all_keys, kept_after
 from streamtrain.topics.snapshots import publish
-from streamtrain.topics.terms import Terms, columns_digest, model_digest
+from streamtrain.topics.terms import Terms, columns_digest, contribution_seed, model_digest
 from streamtrain.topics.topic import MESSAGE_BYTES, Message, all_topics, job_topics, row_topics, sha256, topic
 
 
@@ -80,7 +81,7 @@ def test_a_trainer_writes_what_has_one_partition_alone() -> None:
     """An end that Kafka has forgotten is looked for in each of them."""
     written = {entry.key: entry.written for entry in all_topics().values() if entry.written is not None}
     assert {key for key, how in written.items() if how == "alone"} == {
-        entry.key for entry in all_topics().values() if entry.fixed_partitions
+        entry.key for entry in all_topics().values() if entry.fixed_partitions and entry.written is not None
     }
     assert [key for key, how in written.items() if how == "shared"] == ["dead_letters"]
 
@@ -93,9 +94,9 @@ def test_programs_write_rows_to_topics_of_rows_alone(key: str) -> None:
 
 
 FOLDER = Path(__file__).parents[1] / "golden"
-GOLDEN = FOLDER / "control.v2.msgpack"  # the three values, one after the other
+GOLDEN = FOLDER / "control.v3.msgpack"  # the three values, one after the other
 RUN = Run(12, "ab" * 16)
-ENTRY = RunEntry(RUN, "flights", "host-1", 4711, 1_750_000_000_000, "0.1.0")
+ENTRY = RunEntry(RUN, "flights", "host-1", 4711, 1_750_000_000_000, "0.1.0", "many")
 END = RunEnd(RUN, 1, "the ceiling of dead letters was passed", 1_750_000_060_000)
 NEWEST = Newest(31, bytes(range(32)), "cd" * 16)
 MESSAGES = [control.run_message(ENTRY), control.end_message(END), control.newest_message(NEWEST)]
@@ -175,19 +176,24 @@ def test_any_bytes_are_shown_or_get_our_error(key: str, data: st.DataObject) -> 
 
 MODEL = bytes(range(256)) * 8000  # 2,048,000 bytes: three chunks
 TRAINER = b"trainer"
+CONTRIBUTIONS = (
+    Contribution("host-a", "ab" * 16, 7, sha256(b"head"), 1_200, 1_188.5),
+    Contribution("höst-b", "cd" * 16, 0, sha256(b"other head"), 0, 0.0),
+)
+FOLDED: dict[str, Any] = {"contributions": CONTRIBUTIONS, "inbox": 2**40, "interval_ms": 2_000}
 IMPORTED = Imported("departures", 5, sha256(b"far"), "89abcdef" * 4, "4L6g3nShT-eMCtK--X86sw", "keep")
 
 
 def test_golden_bytes_of_a_manifest() -> None:
     kept = Kept("a/0000", 2, 5, sha256(b"two"), 3, 1, created_ms=1_749_999_000_000)
-    publication = publish(manifest(kept=(kept,), imported=(IMPORTED,)), MODEL, TRAINER, keep=4)
+    publication = publish(manifest(kept=(kept,), imported=(IMPORTED,), **FOLDED), MODEL, TRAINER, keep=4)
     value = bytes(publication.messages[-1].value or b"")
-    assert value == (FOLDER / "manifest.v5.msgpack").read_bytes()
+    assert value == (FOLDER / "manifest.v6.msgpack").read_bytes()
     assert publication.digest == sha256(value)
 
 
 def test_round_trip() -> None:
-    full = publish(manifest(imported=(IMPORTED, IMPORTED)), MODEL, TRAINER, keep=4).manifest
+    full = publish(manifest(imported=(IMPORTED, IMPORTED), **FOLDED), MODEL, TRAINER, keep=4).manifest
     again = decode(encode(full))
     assert again == replace(full, metrics=again.metrics)
     assert again.metrics["window"] == {"log_loss": 0.28, "auc": None}, "a number that is not finite is undefined"
@@ -288,10 +294,17 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
         publish(manifest(schema={"columns": "x" * 1_000_000}), b"", b"", keep=1)
 
 
+PACKED = asdict(CONTRIBUTIONS[0])
+WRONG_ONES = [
+    ("host", ""), ("life", "ab"), ("life", "AB" * 16), ("sequence", -1), ("sequence", True), ("head", b"x"),
+    ("rows", -1), ("rows", 1.0), ("weight", 1), ("weight", -0.5), ("weight", float("nan")), ("weight", float("inf")),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("wire", 6, "newer streamtrain"),
+        ("wire", 7, "newer streamtrain"),
         ("version", 0, "version"),
         ("version", True, "version"),
         ("lineage", "00", "lineage"),
@@ -313,10 +326,15 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
         ("imported", [{**asdict(IMPORTED), "positions": "start"}], "imported.*positions: expected keep or"),
         ("imported", [{**asdict(IMPORTED), "version": 7}], "imported.*version"),
         ("imported", [{**asdict(IMPORTED), "lineage": "00"}], "imported.*lineage"),
+        ("inbox", -1, "inbox"),
+        ("inbox", None, "inbox: expected with interval_ms"),
+        ("interval_ms", None, "inbox: expected with interval_ms"),
+        *(("contributions", [{**PACKED, name: value}], rf"contributions\[0\].{name}") for name, value in WRONG_ONES),
+        *(("contributions", [{**PACKED, name: None}], rf"contributions\[0\].{name}") for name in PACKED),
     ],
 )
 def test_a_wrong_field_is_named(field: str, value: object, text: str) -> None:
-    document = msgpack.unpackb(encode(publish(manifest(), MODEL, TRAINER, keep=4).manifest))
+    document = msgpack.unpackb(encode(publish(manifest(**FOLDED), MODEL, TRAINER, keep=4).manifest))
     document[field] = value
     with pytest.raises(SnapshotError, match=text):
         decode(msgpack.packb(document))
@@ -397,8 +415,8 @@ def same(one: RoundLog, other: RoundLog) -> bool:
 
 def test_golden_bytes_of_a_round_log() -> None:
     (message,) = rounds.messages(log())
-    assert message.key == b"8/0"
-    assert message.value == (FOLDER / "rounds.v5.msgpack").read_bytes()
+    assert message.key == b"8/0/0"
+    assert message.value == (FOLDER / "rounds.v6.msgpack").read_bytes()
 
 
 def test_round_trip_of_a_round_log() -> None:
@@ -406,7 +424,7 @@ def test_round_trip_of_a_round_log() -> None:
     again = rounds.join([rounds.decode(bytes(message.value or b""))])
     assert same(again, log()) and rounds.messages(log(0)) == () and log(0).newest_event_ms == -1
     plain = log()
-    for name in ("job", "lineage", "run", "version", "digest", "terms", "created_ms", "worker_deaths", "part", "parts"):
+    for name in plain.__dataclass_fields__.keys() - {"metrics", "rounds", "slots", "ranges", "schemas"}:
         assert getattr(again, name) == getattr(plain, name)
     assert again.metrics == {"total": {"log_loss": 0.28, "auc": None}}
     assert again.rows_trained == 6 * 256 and again.newest_event_ms == 1_749_999_999_002
@@ -454,7 +472,8 @@ def test_a_long_log_is_cut_and_joined(shape: tuple[int, int, int]) -> None:
     parts = [rounds.decode(bytes(message.value or b"")) for message in messages]
     assert same(rounds.join(parts), whole) and all(part.terms == log().terms for part in parts)
     cut = replace(parts[-1], slots=parts[-1].slots[:0], ranges=parts[-1].ranges[:0])
-    foreign = [replace(parts[-1], **changes) for changes in ({"version": 9}, {"metrics": {}}, {"digest": b"x" * 32})]
+    changes = ({"version": 9}, {"metrics": {}}, {"digest": b"x" * 32}, {"host": "a"})
+    foreign = [replace(parts[-1], **each) for each in changes]
     for wrong in (parts[:-1], parts[::-1], *([*parts[:-1], part] for part in foreign), [], [*parts[:-1], cut]):
         with pytest.raises(CheckFailed):
             rounds.join(wrong)
@@ -490,7 +509,8 @@ def test_the_digest_of_a_log_is_over_all_of_it_but_its_snapshot_and_its_parts() 
         replace(log(), **changes)
         for changes in (
             {"job": "x"}, {"lineage": "ef" * 16}, {"run": Run(3, "cd" * 16)}, {"run": Run(2, "ce" * 16)}, 
-            {"version": 9}, {"metrics": {}}, {"created_ms": 1}, {"worker_deaths": 0},
+            {"version": 9}, {"metrics": {}}, {"created_ms": 1}, {"worker_deaths": 0}, {"host": "a"},
+            {"contribution": 1}, {"contributions": 2},
         )
     ]  # fmt: skip
     for column in ("rounds", "slots", "ranges"):
@@ -514,6 +534,60 @@ def test_chain_and_counts_follow_the_log() -> None:
     assert rounds.first_chain("ab" * 16) == sha256(b"ab" * 16)
     assert rounds.chain_after(b"c" * 32, round_log) == sha256(b"c" * 32 + rounds.log_digest(round_log))
     assert rounds.counts_after(Counts(100, 10, 1, 0), round_log) == Counts(100 + 6 * 256, 15, 7, 7)
+
+
+def contribution(number: int, of: int = 2, partition: int | None = None, **changes: object) -> RoundLog:
+    """One round of four batches, whose weights add up to other bits in another order."""
+    its = log(1, 4)
+    its.rounds["first_slot"], its.slots["slot"] = 0, np.arange(4)
+    its.slots["weight_sum"] = 256 * 1.1 ** np.arange(number, number + 4)
+    its.ranges["partition"] = number if partition is None else partition
+    return replace(its, **{"host": f"host-{number}", "contribution": number, "contributions": of, **changes})
+
+
+def test_the_logs_of_a_publication_are_read_as_one() -> None:
+    logs = [contribution(0), contribution(1), log()]
+    (many, one) = publications([contribution(1), *logs, contribution(0)])
+    assert (many.is_folded, one.is_folded) == (True, False) and one.each == (logs[2],)
+    assert (many.version, many.workers, many.worker_deaths, many.rows_trained) == (8, 4, 2, 8 * 256)
+    assert len(many.rounds) == 1 and len(many.slots) == 8 and set(many.ranges["partition"].tolist()) == {0, 1}
+    weights = logs[0].slots["weight_sum"].tolist()
+    assert logs[0].weight == (weights[0] + weights[2]) + (weights[1] + weights[3]) != sum(weights)
+    assert replace(logs[0], terms=(terms(workers=7),)).weight == ((weights[0] + weights[1]) + weights[2]) + weights[3]
+    (message,) = rounds.messages(logs[1])
+    assert message.key == b"8/1/0" and rounds.decode(bytes(message.value or b"")).host == "host-1"
+
+
+@pytest.mark.parametrize(
+    ("each", "text"),
+    [
+        ([contribution(0)], "every contribution in order"),
+        ([contribution(1), contribution(0)], "every contribution in order"),
+        ([contribution(0), contribution(1, 3)], "every contribution in order"),
+        *(([contribution(0), contribution(1, **changes)], "contribution 1 belongs to another snapshot")
+          for changes in ({"version": 9}, {"digest": sha256(b"other")}, {"created_ms": 1}, {"metrics": {}},
+                          {"lineage": "ef" * 16}, {"run": Run(3, "cd" * 16)}, {"job": "x"}, {"host": ""})),
+        ([contribution(0, partition=2), contribution(1)], "each partition once, in order of the smallest"),
+        ([contribution(0), contribution(1, partition=0)], "each partition once, in order of the smallest"),
+    ],
+)  # fmt: skip
+def test_logs_that_are_no_publication_are_found(each: list[RoundLog], text: str) -> None:
+    with pytest.raises(CheckFailed, match=text):
+        RoundLogs(tuple(each))
+
+
+def test_a_contribution_is_one_round_from_slot_0() -> None:
+    later, two = contribution(0), log(2)
+    later.rounds["first_slot"], later.slots["slot"] = 1, np.arange(4) + 1
+    two.rounds["first_slot"], two.slots["slot"] = [0, 2], np.arange(4)
+    for wrong in (later, replace(two, host="a"), replace(contribution(0), host="")):
+        with pytest.raises(CheckFailed, match=r"expected (a contribution of one round|the host)"):
+            rounds.messages(wrong)
+
+
+def test_a_hosts_seed_is_the_lineages_and_its_lowest_partitions() -> None:
+    assert contribution_seed(7, 3) == int.from_bytes(sha256(b"\x92\x07\x03")[:8], "little")
+    assert len({contribution_seed(seed, partition) for seed in range(20) for partition in range(20)}) == 400
 
 
 def test_digests_of_columns_and_model_do_not_depend_on_order_or_optimizer() -> None:

@@ -1,8 +1,10 @@
-"""Trains closed rounds again under one set of terms, worker after worker in this process, and tells what came out."""
+"""Trains closed rounds again under one set of terms, worker after worker in this process, and compares what came out;
+folds what many hosts contributed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +14,9 @@ from streamtrain import _native
 from streamtrain.columns import formats
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import schedules
-from streamtrain.compute.model import Model
+from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module import Module
-from streamtrain.compute.state import view
+from streamtrain.compute.state import Layout, view
 from streamtrain.compute.windows import Scores, Windows
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.kafka.reader import TIMEOUT_S
@@ -47,7 +49,64 @@ def rounds_of(log: RoundLog) -> Iterator[Round]:
         part += count
 
 
-class Engine:
+class Mean:
+    """A lineage's state as the newest mean of an arena, and the windows that close after it."""
+
+    def __init__(self, arena: _native.Arena, layout: Layout) -> None:
+        self._arena = arena
+        self.layout = layout
+        self._coordinator = _native.CoordinatorEnd(arena)
+
+    def begin(
+        self, first_round: int, state: State, rate: float = 0.0, seed: int = 0, joins: bool = False
+    ) -> None:
+        """Goes on from `state`, the published form of the state before `first_round`."""
+        self._coordinator.unpin()
+        view(self._arena.mean_address(0), self.layout.state_bytes)[:] = state
+        self._coordinator.begin(round=first_round - 1, learning_rate=rate, seed=seed, joins=joins)
+        self._windows = Windows(self._coordinator, self.layout, state)
+
+    def state(self) -> State:
+        """Returns a copy of the state after the newest round, in its published form."""
+        state = aligned(self.layout.state_bytes)
+        state[:] = self._newest()
+        return state
+
+    def _newest(self) -> State:
+        buffer, _ = self._coordinator.pin_newest()
+        return view(self._arena.mean_address(buffer), self.layout.state_bytes)
+
+    def window(self) -> list[Scores]:
+        """Returns the scores at the end of the window that closed with the newest round, if one did."""
+        return self._windows.take(self._newest())
+
+    def _let_window_close(self, closes: bool) -> None:
+        """A window closes with the next round where the log closes one, if it has its rows."""
+        self._coordinator.allow_windows(self._windows.closed + closes)
+
+
+class Fold(Mean):
+    """An arena without workers, whose rounds are folds of contributions."""
+
+    def __init__(self, model: Model) -> None:
+        arena = _native.Arena.create(
+            workers=1,
+            averaging_frequency=1,
+            slot_count=2,
+            slot_layout=_native.SlotLayout.make(1, 1, [("weight", "f32", 1)]),
+            state_layout=model.layout,
+            dead_letter_bytes=_DEAD_LETTER_BYTES,
+        )
+        super().__init__(arena, model.layout.published(1))
+        self._fold = _native.ContributionFold(arena)
+
+    def fold(self, contributions: Sequence[tuple[State, float]], closes_window: bool) -> None:
+        """Folds joined states, each with its weight, into the next round."""
+        self._let_window_close(closes_window)
+        self._fold.fold([(state.ctypes.data, weight) for state, weight in contributions])
+
+
+class Engine(Mean):
     """An arena with every worker of `terms`; goes on from round to round, whatever log they stand in.
 
     `model_spec` and `schema` are those of the lineage's manifests.
@@ -61,13 +120,12 @@ class Engine:
         reader: RecordReader,
         network: Module | None = None,
     ) -> None:
-        self._terms = terms
+        self.terms = terms
         self._reader, self._records = reader, _native.LogSource(reader.open)
         self._rate = _rates(terms)
         model = Model(terms.model_spec(model_spec), network)
-        self.layout = model.layout.published(terms.workers)
         slot_layout = _native.SlotLayout.make(terms.slot.row_capacity, terms.slot.range_capacity, schema.block_specs())
-        self._arena = _native.Arena.create(
+        arena = _native.Arena.create(
             workers=terms.workers,
             averaging_frequency=terms.averaging_frequency,
             slot_count=2 * terms.round_slots,
@@ -75,18 +133,18 @@ class Engine:
             state_layout=model.layout,
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
+        super().__init__(arena, model.layout.published(terms.workers))
         decoded, self._format = _decoded_as(terms, schema)
         self._plan = decoded.native_plan(slot_layout)
         self._schemas: bytes | None = None  # of the log at hand
         self._supervisor = _native.SupervisorEnd(self._arena)
-        self._coordinator = _native.CoordinatorEnd(self._arena)
         self._ingest = _native.IngestEnd(self._arena)
         self._workers = [self._worker(model, slot_layout, index) for index in range(terms.workers)]
         self._next_slot = 0
 
     def _worker(self, model: Model, slots: _native.SlotLayout, index: int) -> tuple[_native.Worker, _native.Plan]:
         worker = _native.Worker(self._arena, index)
-        if not schedules.is_constant(self._terms.learning_rate):
+        if not schedules.is_constant(self.terms.learning_rate):
             worker.follow(self._rate)
         addresses = (worker.state_address, worker.base_address, worker.share_address)
         return worker, model.compile("cpu", slots, *addresses)
@@ -99,29 +157,18 @@ class Engine:
         format = decoded_by(self._format, lookup_in(log.named_schemas))
         self._filler = _native.LogFiller(self._arena, self._records, TIMEOUT_S, format, self._plan)
 
-    def begin(self, first_round: int, state: State) -> None:
-        """Goes on from `state`, the published form of the state before `first_round`."""
-        view(self._arena.mean_address(0), self.layout.state_bytes)[:] = state
-        self._coordinator.begin(round=first_round - 1, learning_rate=self._rate(0), seed=self._terms.seed)
-        self._windows = Windows(self._coordinator, self.layout, state)
+    def begin_with(self, terms: Terms, state: State, joins: bool = False) -> None:
+        """Goes on from `state` in the first round of `terms`, which differ from the engine's in round and seed at most.
 
-    def state(self) -> State:
-        """The state after the newest round, in its published form."""
-        return self._newest().copy()
-
-    def _newest(self) -> State:
-        buffer, _ = self._coordinator.pin_newest()
-        return view(self._arena.mean_address(buffer), self.layout.state_bytes)
-
-    def window(self) -> list[Scores]:
-        """The scores at the end of the window that closed with the newest round, if one did."""
-        return self._windows.take(self._newest())
+        With `joins` a round's state is a contribution, which is to be folded.
+        """
+        self.begin(terms.first_round, state, self._rate(0), terms.seed, joins)
+        self._next_slot = 0
 
     def train(self, round_: Round) -> list[str]:
-        """Trains the round; gives what of its batches' losses came out otherwise than the log says. A window closes
-        where the log closes one, if it has its rows."""
+        """Trains the round; returns what of its batches' losses came out otherwise than the log says."""
         first_slot = self._next_slot
-        self._coordinator.allow_windows(self._windows.closed + round_.closed_window)
+        self._let_window_close(round_.closed_window)
         self._fill(round_, first_slot)
         for worker, plan in self._workers:
             worker.run_closed_round(plan)
@@ -146,7 +193,7 @@ class Engine:
                 )
             rows.append(filled)
             if slot["rejected"] == _native.Rejected.CRASHED:  # a batch that was not finite is found again
-                self._supervisor.reject(first_slot + index, index % self._terms.workers)
+                self._supervisor.reject(first_slot + index, index % self.terms.workers)
         self._ingest.fill_round(round=round_.number, first_slot=first_slot, rows=rows)
 
     def _filled(self, slot: int, ranges: Structs) -> int:

@@ -25,6 +25,8 @@ def check_beginning(snapshots: Snapshots, located: Located, first_offsets: First
     where = f"snapshot {manifest.version}, the first of its lineage"
     if manifest.counts != Counts():
         yield f"{where}: has counted rows: {manifest.counts}"
+    if manifest.contributions:
+        yield f"{where}: is the fold of {len(manifest.contributions)} contributions"
     wrong = _restored if manifest.restored else _imported if manifest.is_import else _fresh
     yield from (f"{where}: {text}" for text in wrong(snapshots, located, first_offsets))
 

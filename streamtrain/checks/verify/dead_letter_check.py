@@ -36,7 +36,7 @@ def check_dead_letters(
             first = min(first, version) if version is not None else first
         removed_until = max(removed_until, first)
     letters.compare(removed_until)
-    check.span = f"{rows} rows of dead letters, {len(logs.all)} publications"
+    check.span = f"{rows} rows of dead letters, {len(logs.publications)} publications"
     return check, letters.waiting
 
 
@@ -80,10 +80,14 @@ class _Letters:
         return letter, tally.log.version
 
     def _log_of(self, letter: DeadLetter) -> LogTally | None:
-        """The log of its run that holds its round."""
+        """The log of its run that holds its round; of several hosts', the one with its partition or else the first."""
         tallies = self._by_run.get(letter.run, [])
         index = bisect_right(tallies, letter.round, key=lambda each: int(each.log.rounds["round"][0])) - 1
-        return tallies[index] if index >= 0 and letter.round <= int(tallies[index].log.rounds["round"][-1]) else None
+        if index < 0 or letter.round > int(tallies[index].log.rounds["round"][-1]):
+            return None
+        while tallies[index].log.contribution > 0 and not tallies[index].has(letter.partition):
+            index -= 1
+        return tallies[index]
 
     def _wrong(self, where: str, letter: DeadLetter, tally: LogTally) -> Iterator[str]:
         terms = tally.log.terms_at(letter.round)

@@ -18,7 +18,7 @@ from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.early_stop import EarlyStop
 from streamtrain.topics.manifest import Manifest, Run
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.publication_logs import RoundLogs
 
 
 class _Publication(NamedTuple):
@@ -40,7 +40,7 @@ def check_early_stopping(snapshots: Snapshots, logs: Logs) -> Check | None:
     check = Check("early stopping", "where it stands follows from the snapshot before and the new scores")
     manifests = {located.manifest.version: located.manifest for located in snapshots.manifests}
     first_of_run = {manifest.run: manifest for manifest in reversed(manifests.values())}
-    by_version = sorted(logs.all, key=lambda log: log.version)
+    by_version = sorted(logs.publications, key=lambda log: log.version)
     last_of_run = {log.run: log.version for log in by_version}
     publications: dict[int, _Publication] = {}
     counted = 0
@@ -71,7 +71,7 @@ def check_early_stopping(snapshots: Snapshots, logs: Logs) -> Check | None:
     return check if counted else None
 
 
-def _publication(log: RoundLog, manifest: Manifest | None, before: _Publication | None) -> _Publication:
+def _publication(log: RoundLogs, manifest: Manifest | None, before: _Publication | None) -> _Publication:
     if manifest is not None:
         return _Publication.of(manifest)
     rows = None if before is None or before.rows is None else before.rows + log.rows_trained

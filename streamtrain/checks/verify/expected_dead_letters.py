@@ -102,6 +102,10 @@ class LogTally:
         partitions = np.unique(log.ranges["partition"]).tolist()
         self._indices = {partition: np.flatnonzero(log.ranges["partition"] == partition) for partition in partitions}
 
+    def has(self, partition: int) -> bool:
+        """The log has ranges of that partition."""
+        return partition in self._indices
+
     def round_of(self, index: int) -> int:
         return int(self._round_of[self._slot_of[index]])
 

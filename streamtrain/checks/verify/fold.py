@@ -6,16 +6,19 @@ Guarantees 1, 2 and 4. A log that is missing is a failure, unless retention has 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from streamtrain._native import CloseReason
 from streamtrain.checks.verify.beginnings import came_from, check_beginning
-from streamtrain.checks.verify.frontier import FirstOffsets, Frontier, broken
+from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.snapshot_check import Snapshots, passes_over
 from streamtrain.checks.verify.verify_report import Check
 from streamtrain.topics.chunks import Located
+from streamtrain.topics.log_rules import broken
 from streamtrain.topics.manifest import Counts, Imported, Manifest, Run
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 
 _NONE_YET = Run(0, "")  # before a job's first
@@ -37,9 +40,10 @@ class _State:
     gaps: tuple[Any, ...] | None = None
     imported: tuple[Imported, ...] | None = None
     run: Run | None = None
-    next_slot: int | None = None  # of `run`
+    next_slot: int | None = None  # of `run`, as the next two, where one host trains the job
     closed_by: int | None = None  # the run's newest round
-    worker_deaths: int = 0  # of `run`
+    worker_deaths: int = 0
+    inbox: int | None = None
     located: Located | None = None
 
     @classmethod
@@ -57,6 +61,7 @@ class _State:
             gaps=manifest.gaps,
             imported=manifest.imported,
             run=manifest.run,
+            inbox=manifest.inbox,
             located=located,
         )
 
@@ -81,8 +86,10 @@ class Fold:
 
     def run(self) -> list[Check]:
         self._manifests = {located.manifest.version: located for located in self.snapshots.manifests}
-        self._logs: dict[int, RoundLog] = {}
-        for before, log in zip((None, *self.logs.all), self.logs.all, strict=False):
+        self._logs: dict[int, RoundLogs] = {}
+        self._sequences: dict[str, int] = {}  # the newest contribution of each life of a host
+        publications = self.logs.publications
+        for before, log in zip((None, *publications), publications, strict=False):
             if before is not None and log.version <= before.version:
                 self.lineage.problems.append(f"the round log of snapshot {log.version} comes after {before.version}'s")
             self._logs[log.version] = log
@@ -91,7 +98,7 @@ class Fold:
         self._state: _State | None = None
         for version in sorted({*self._manifests, *self._logs}):
             self._pass(version)
-        self.lineage.span = f"{len(self._manifests)} manifests, {len(self._logs)} round logs"
+        self.lineage.span = f"{len(self._manifests)} manifests, {len(self.logs.all)} round logs"
         self.tiling.span = f"{sum(len(log.ranges) for log in self.logs.all)} ranges of {len(self._logs)} publications"
         return [self.lineage, self.tiling]
 
@@ -148,7 +155,7 @@ class Fold:
         self._state = _State.of(located)
         self._state.next_slot = 0
 
-    def _enter(self, log: RoundLog) -> None:
+    def _enter(self, log: RoundLogs) -> None:
         """The first log of a lineage whose first snapshot is gone."""
         before = self._state
         if before is not None:
@@ -178,37 +185,41 @@ class Fold:
 
     # -- one log -----------------------------------------------------------------------------------------------------
 
-    def _add(self, log: RoundLog) -> None:
+    def _add(self, log: RoundLogs) -> None:
         state = self._state
         assert state is not None
         self._check_run(log.version, log.run, new=False)
         if state.run != log.run:
             state.next_slot, state.closed_by, state.worker_deaths = (0 if state.run else None), None, 0
         self._pass_gaps(state, log)
-        problems, explained = state.frontier.pass_ranges(log, self.first_offsets)
-        self.tiling.problems += [*broken(log), *problems]
+        explained: list[str] = []
+        for each in log:
+            problems, more = state.frontier.pass_ranges(each, self.first_offsets)
+            self.tiling.problems += [*broken(each), *problems]
+            explained += more
         if self._next_manifest(log) is None and state.run != log.run:
             self.tiling.not_checkable += [f"{text}; the manifests that would tell a gap are gone" for text in explained]
         else:
             self.tiling.problems += explained
-        self._check_rounds(state, log)
+        self._check_round(state, log)
         self._check_terms(state, log)
         state.run, state.version = log.run, log.version
         state.round = int(log.rounds["round"][-1])
         state.rows_seen = None if state.rows_seen is None else state.rows_seen + log.rows_trained
-        state.chain = None if state.chain is None else chain_after(state.chain, log)
-        state.counts = None if state.counts is None else counts_after(state.counts, log)
+        state.chain = None if state.chain is None else reduce(chain_after, log, state.chain)
+        state.counts = None if state.counts is None else reduce(counts_after, log, state.counts)
         if state.rows_seen is not None:
             self._seen.add((state.round, state.rows_seen))
-        state.seed, state.frontier.topic_id = log.terms[-1].seed, log.terms[-1].topic_id
+        terms = log.first.terms[-1]
+        state.seed, state.frontier.topic_id = state.seed if log.is_folded else terms.seed, terms.topic_id
 
-    def _pass_gaps(self, state: _State, log: RoundLog) -> None:
+    def _pass_gaps(self, state: _State, log: RoundLogs) -> None:
         """A start may have accepted gaps: those the next manifest held has more, as far as they begin here."""
         following = self._next_manifest(log)
         if state.run == log.run:
             return
         if following is None:
-            was, now = state.frontier.topic_id, log.terms[0].topic_id
+            was, now = state.frontier.topic_id, log.first.terms[0].topic_id
             if was not in (None, now):
                 text = f"snapshot {log.version}: reads on in topic id {now}, the one before in {was}"
                 self.tiling.not_checkable.append(f"{text}; the manifests that would tell a gap are gone")
@@ -223,18 +234,23 @@ class Fold:
                 return
             state.gaps = (*state.gaps, gap)
 
-    def _next_manifest(self, log: RoundLog) -> Manifest | None:
+    def _next_manifest(self, log: RoundLogs) -> Manifest | None:
         """The next one held of the log's lineage: its own, or one after it."""
         versions = [version for version in self._manifests if version >= log.version]
         following = self._manifests[min(versions)].manifest if versions else None
         return following if following is not None and following.lineage == log.lineage else None
 
-    def _check_rounds(self, state: _State, log: RoundLog) -> None:
-        where, rounds = f"snapshot {log.version}", log.rounds
-        first, first_slot = int(rounds["round"][0]), int(rounds["first_slot"][0])
+    def _check_round(self, state: _State, log: RoundLogs) -> None:
+        where, first = f"snapshot {log.version}", int(log.rounds["round"][0])
         if state.round is not None:
             text = f"{where}: expected round {state.round + 1} next, got {first}"
             self.lineage.expect(first == state.round + 1, text)
+        if not log.is_folded:
+            self._check_slots(state, where, log.first)
+
+    def _check_slots(self, state: _State, where: str, log: RoundLog) -> None:
+        """The batches and ends of a run of one host follow each other."""
+        rounds, first_slot = log.rounds, int(log.rounds["first_slot"][0])
         if state.next_slot is not None:
             expected = f"expected batch {state.next_slot} of its run next, got {first_slot}"
             self.lineage.expect(first_slot == state.next_slot, f"{where}: {expected}")
@@ -246,16 +262,17 @@ class Fold:
         state.next_slot = int(rounds["first_slot"][-1]) + int(rounds["slots"][-1])
         state.closed_by, state.worker_deaths = ended[-1], log.worker_deaths
 
-    def _check_terms(self, state: _State, log: RoundLog) -> None:
-        """Seed and topic id are the lineage's, and stay within a log."""
-        for name, known in (("seed", state.seed), ("topic_id", state.frontier.topic_id)):
-            found = {getattr(terms, name) for terms in log.terms}
+    def _check_terms(self, state: _State, log: RoundLogs) -> None:
+        """Seed and topic id are the lineage's, and stay within a log. Hosts have seeds of their own."""
+        names = {"topic_id": state.frontier.topic_id} | ({} if log.is_folded else {"seed": state.seed})
+        for name, known in names.items():
+            found = {getattr(terms, name) for each in log for terms in each.terms}
             same = len(found) == 1 and known in (None, *found)
             self.lineage.expect(same, f"snapshot {log.version}: terms with {name} {found}, expected {known}")
 
     # -- one manifest -------------------------------------------------------------------------------------------------
 
-    def _compare(self, located: Located, log: RoundLog) -> None:
+    def _compare(self, located: Located, log: RoundLogs) -> None:
         """The manifest a log leads to against what was folded."""
         state, manifest = self._state, located.manifest
         assert state is not None
@@ -272,6 +289,10 @@ class Fold:
             "metrics": (manifest.metrics, log.metrics),
             "created_ms": (manifest.created_ms, log.created_ms),
             "untrained": (manifest.untrained, False),
+            "contributions": (
+                [(each.host, each.rows, each.weight) for each in manifest.contributions],
+                [(each.host, each.rows_trained, each.weight) for each in log if log.is_folded],
+            ),
         }
         for name, (value, folded) in expected.items():
             if folded is not None and value != folded:
@@ -279,8 +300,21 @@ class Fold:
                 self.lineage.problems.append(f"snapshot {manifest.version}: {text}")
         first = manifest.restored is None
         self.lineage.expect(first, f"snapshot {manifest.version}: restored, but not the first of a lineage")
+        self._check_contributions(state, manifest)
         for text in state.frontier.differences(manifest.positions, self.first_offsets):
             self.tiling.problems.append(f"snapshot {manifest.version}: its positions: {text}")
+
+    def _check_contributions(self, state: _State, manifest: Manifest) -> None:
+        """The lives of hosts count their contributions; a run's inbox never goes back."""
+        where = f"snapshot {manifest.version}"
+        for each in manifest.contributions:
+            before = self._sequences.get(each.life, -1)
+            text = f"{where}: contribution {each.sequence} of host {each.host} after {before} of the same life"
+            self.lineage.expect(each.sequence > before, text)
+            self._sequences[each.life] = each.sequence
+        if state.run == manifest.run and state.inbox is not None and manifest.inbox is not None:
+            text = f"{where}: inbox {manifest.inbox}, before it was {state.inbox}"
+            self.lineage.expect(manifest.inbox >= state.inbox, text)
 
     def _go_on_from(self, located: Located) -> None:
         """From a manifest that is held, so that a problem is told once."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.topics.manifest import Positions
-from streamtrain.topics.rounds import RoundLog, Structs
+from streamtrain.topics.rounds import RoundLog
 
 Place = tuple[int, int]  # (offset, row)
 FirstOffsets = Callable[[str], Sequence[int] | None]  # by topic id; None: it is not the topic there is now
@@ -109,23 +109,3 @@ def _places_of(items: Sequence[object]) -> dict[int, Place]:
 
 def _numbered(positions: Positions) -> dict[int, Place]:
     return {partition: (at.offset, at.row) for partition, at in enumerate(positions.partitions)}
-
-
-def broken(log: RoundLog) -> list[str]:
-    """Ranges of a partition that do not follow one another within the log, or end before they begin."""
-    found = []
-    for partition in np.unique(log.ranges["partition"]).tolist():
-        ranges = log.ranges[log.ranges["partition"] == partition]
-        where = f"snapshot {log.version} partition {partition}"
-        froms, tos = _places(ranges, "from"), _places(ranges, "to")
-        for index in np.flatnonzero((froms[1:] != tos[:-1]).any(axis=1))[:5]:
-            end, begin = tos[index].tolist(), froms[index + 1].tolist()
-            found.append(f"{where}: a range ends at {end}, the next begins at {begin}")
-        backwards = (tos[:, 0] < froms[:, 0]) | ((tos[:, 0] == froms[:, 0]) & (tos[:, 1] < froms[:, 1]))
-        if backwards.any() or partition < 0 or (ranges["from_row"] < 0).any() or (ranges["to_row"] < 0).any():
-            found.append(f"{where}: a range ends before it begins")
-    return found
-
-
-def _places(ranges: Structs, side: str) -> Any:
-    return np.stack([ranges[f"{side}_offset"], ranges[f"{side}_row"].astype(np.int64)], axis=1)

@@ -4,36 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import groupby
 
-import numpy as np
-
-from streamtrain._native import CloseReason
 from streamtrain.checks.verify.verify_report import Check
 from streamtrain.checks.verify.window_check import check_windows
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.record_sources.source_kind import Topic
 from streamtrain.topics import rounds
+from streamtrain.topics.log_rules import miscounted, misended, where_of
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.rounds import RoundLog
-
-_ENDS = tuple(CloseReason)
 
 
 @dataclass(frozen=True)
 class Logs:
-    """The logs in the order they were committed, `later` those of snapshots published since the newest was looked at.
+    """The logs of publications in the order they were committed, `later` those of snapshots published since the newest
+    was looked at.
 
     `cut`: retention has removed those before the first.
     """
 
-    all: tuple[RoundLog, ...] = ()
+    publications: tuple[RoundLogs, ...] = ()
     later: tuple[RoundLog, ...] = ()
     cut: bool = False
 
+    @cached_property
+    def all(self) -> tuple[RoundLog, ...]:
+        """Every log of the publications."""
+        return tuple(log for logs in self.publications for log in logs)
+
     def removed(self, version: int) -> bool:
         """Retention has removed the log of this version."""
-        return self.cut and (not self.all or version < self.all[0].version)
+        return self.cut and (not self.publications or version < self.publications[0].version)
 
 
 def read_logs(job: str, topic: Topic | None, newest: int) -> tuple[Check, Logs]:
@@ -50,8 +54,8 @@ def read_logs(job: str, topic: Topic | None, newest: int) -> tuple[Check, Logs]:
         part = _part(check, job, where, message)
         if part is None:
             continue
-        if parts and (part.part == 0 or part.version != parts[-1].version):
-            check.problems.append(f"{where}: the log of snapshot {parts[-1].version} ends after part {parts[-1].part}")
+        if parts and (part.part == 0 or _place(part) != _place(parts[-1])):
+            check.problems.append(f"{where}: the log of {where_of(parts[-1])} ends after part {parts[-1].part}")
             parts = []
         if part.part != len(parts):
             begun = cut and not found and not parts  # retention has taken its first parts
@@ -62,13 +66,29 @@ def read_logs(job: str, topic: Topic | None, newest: int) -> tuple[Check, Logs]:
             found += _joined(check, where, parts)
             parts = []
     check.expect(not parts, f"{topic.name}: the last log ends before its last part")
-    logs = [log for log in found if log.version <= newest]
-    for log in logs:
-        _check_rows(check, log)
-        _check_rounds(check, log)
-    check_windows(check, logs)
-    check.span = f"{len(logs)} logs, {sum(len(log.rounds) for log in logs)} rounds"
-    return check, Logs(tuple(logs), tuple(log for log in found if log.version > newest), cut)
+    publications = list(_publications(check, [log for log in found if log.version <= newest], cut))
+    logs = Logs(tuple(publications), tuple(log for log in found if log.version > newest), cut)
+    for log in logs.all:
+        check.problems += [*miscounted(log), *misended(log)]
+    check_windows(check, publications)
+    check.span = f"{len(logs.all)} logs, {sum(len(each.rounds) for each in publications)} rounds"
+    return check, logs
+
+
+def _place(log: RoundLog) -> tuple[int, int]:
+    return log.version, log.contribution
+
+
+def _publications(check: Check, logs: list[RoundLog], cut: bool) -> Iterator[RoundLogs]:
+    """Yields the publications whose logs are all there and go together."""
+    for at, (version, group) in enumerate(groupby(logs, key=lambda log: log.version)):
+        each = tuple(group)
+        if cut and at == 0 and each[0].contribution > 0:
+            continue  # retention has taken its first logs
+        try:
+            yield RoundLogs(each)
+        except CheckFailed as error:
+            check.problems.append(f"snapshot {version}: {error}")
 
 
 def _part(check: Check, job: str, where: str, message: Message) -> RoundLog | None:
@@ -83,7 +103,7 @@ def _part(check: Check, job: str, where: str, message: Message) -> RoundLog | No
     check.expect(part.job == job, f"{where}: a log of job {part.job}")
     check.expect(rounds.encode(part) == message.value, f"{where}: bytes no trainer writes")
     check.expect(
-        message.key == f"{part.version}/{part.part}".encode(), f"{where}: key {message.key!r} is not its log's"
+        message.key == rounds.message_key(part, part.part), f"{where}: key {message.key!r} is not its log's"
     )
     return part
 
@@ -93,40 +113,3 @@ def _joined(check: Check, where: str, parts: list[RoundLog]) -> Iterator[RoundLo
         yield rounds.join(parts)
     except CheckFailed as error:
         check.problems.append(f"{where}: {error}")
-
-
-def _check_rows(check: Check, log: RoundLog) -> None:
-    """Batches and ranges count the same rows; a batch left out is dead as a whole."""
-    where = f"snapshot {log.version}"
-    slots, ranges = log.slots, log.ranges
-    starts = np.concatenate([[0], np.cumsum(slots["range_count"], dtype=np.int64)])
-    for name, column in (("rows", "trained"), ("filtered", "filtered"), ("tombstones", "tombstones")):
-        same = np.array_equal(_sums(ranges[column], starts), slots[name].astype(np.int64))
-        check.expect(same, f"{where}: {name} of batches and ranges differ")
-    rows = slots["rows"].astype(np.int64)
-    moved = np.where(slots["rejected"] != 0, rows, 0)
-    whole = np.array_equal(slots["trained"], rows - moved)
-    check.expect(whole, f"{where}: a batch's rows are not all trained, or all dead where it was left out")
-    dead = np.array_equal(slots["dead"], _sums(ranges["dead"], starts) + moved)
-    check.expect(dead, f"{where}: dead rows of batches and ranges differ")
-    reserved = [column["reserved"].any() for column in (log.rounds, slots, ranges)]
-    check.expect(not any(reserved) and bool((slots["rejected"] <= 2).all()), f"{where}: bytes no trainer writes")
-
-
-def _sums(column: Any, starts: Any) -> Any:
-    cumulated = np.concatenate([[0], np.cumsum(column, dtype=np.int64)])
-    return cumulated[starts[1:]] - cumulated[starts[:-1]]
-
-
-def _check_rounds(check: Check, log: RoundLog) -> None:
-    """Why each round ended, and the statistics pass, which is a lineage's round 0 alone."""
-    ends = np.cumsum(log.rounds["slots"], dtype=np.int64)
-    dead = np.diff(np.concatenate([[0], np.cumsum(log.slots["dead"], dtype=np.int64)])[np.concatenate([[0], ends])])
-    for index, round_ in enumerate(log.rounds):
-        number = int(round_["round"])
-        where = f"snapshot {log.version} round {number}"
-        full = int(round_["slots"]) == log.terms_at(number).round_slots
-        fits = full or dead[index] > 0  # a flood of dead rows ends a round as well
-        right = fits if round_["closed_by"] == CloseReason.FULL else not full and round_["closed_by"] in _ENDS
-        check.expect(bool(right), f"{where}: it did not end because of {int(round_['closed_by'])}")
-        check.expect(int(round_["statistics_pass"]) == (number == 0), f"{where}: statistics pass at another round")

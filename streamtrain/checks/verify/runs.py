@@ -12,7 +12,7 @@ from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.record_sources.source_kind import Topic
 from streamtrain.topics import control
-from streamtrain.topics.control import NEWEST_KEY, Control, Newest, RunEnd, RunEntry
+from streamtrain.topics.control import MODES, NEWEST_KEY, Control, Newest, RunEnd, RunEntry
 from streamtrain.topics.manifest import Run
 
 
@@ -51,11 +51,13 @@ def _entry(job: str, message: Message, taken: RunEntry | RunEnd | Newest | None)
 
 def check_runs(check: Check, snapshots: Snapshots, logs: Logs, found: Control, newest_before: Newest | None) -> None:
     """Completes `check` with what snapshots and round logs say."""
-    for version, run, build in _published(snapshots, logs):
+    for version, run, mode, build in _published(snapshots, logs):
         entry = found.runs.get(run.number)
         if entry is None or entry.run != run:
             check.problems.append(f"snapshot {version}: control has no run {run.number} with its id")
-        elif entry.build != build:
+        elif entry.mode != mode:
+            check.problems.append(f"snapshot {version}: of mode {mode}, its run of mode {entry.mode}")
+        elif build not in (None, entry.build):
             check.problems.append(f"snapshot {version}: of build {build}, its run of {entry.build}")
     for number, end in found.ends.items():
         entry = found.runs.get(number)
@@ -79,6 +81,11 @@ def _describe(newest: Newest | None) -> str:
     return "no snapshot" if newest is None else f"snapshot {newest.version}"
 
 
-def _published(snapshots: Snapshots, logs: Logs) -> Iterator[tuple[int, Run, str]]:
-    yield from ((each.manifest.version, each.manifest.run, each.manifest.build) for each in snapshots.manifests)
-    yield from ((log.version, log.run, terms.build) for log in logs.all for terms in log.terms)
+def _published(snapshots: Snapshots, logs: Logs) -> Iterator[tuple[int, Run, str, str | None]]:
+    """Yields version, run, mode and build; no build of a host that may have another than the one that publishes."""
+    for manifest in (each.manifest for each in snapshots.manifests):
+        yield manifest.version, manifest.run, MODES[manifest.is_folded], manifest.build
+    for log in logs.all:
+        yield from (
+            (log.version, log.run, MODES[log.host != ""], None if log.host else terms.build) for terms in log.terms
+        )

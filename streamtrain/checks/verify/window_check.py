@@ -10,6 +10,7 @@ import numpy as np
 
 from streamtrain.checks.verify.verify_report import Check
 from streamtrain.compute.windows import most_windows, window_rows
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.rounds import RoundLog
 
 
@@ -26,8 +27,8 @@ class _Open:
     full: bool = True  # as many have closed as may, or one closes at less than before: it may be any size
 
 
-def check_windows(check: Check, logs: Sequence[RoundLog]) -> None:
-    """`logs`: by version."""
+def check_windows(check: Check, logs: Sequence[RoundLogs]) -> None:
+    """`logs`: of each publication, by version."""
     now: _Open | None = None
     for log in logs:
         if now is None or (now.lineage, now.version + 1) != (log.lineage, log.version):
@@ -51,11 +52,10 @@ def check_windows(check: Check, logs: Sequence[RoundLog]) -> None:
             now = None
 
 
-def _passed(now: _Open, log: RoundLog, closed: list[int], rows: list[Any], total: int | None) -> list[str]:
+def _passed(now: _Open, log: RoundLogs, closed: list[int], rows: list[Any], total: int | None) -> list[str]:
     """Returns what is wrong with the windows of a log; `now` becomes the open window after it."""
     found = []
-    counts = log.rounds["slots"].astype(np.int64)
-    trained = np.diff(np.cumsum([0, *log.slots["trained"]], dtype=np.int64)[np.cumsum([0, *counts])])
+    trained = np.sum([_trained(each) for each in log], axis=0)
     begin, now.full, now.least = 0, now.full or _least(log, 0) < now.least, _least(log, -1)
     for at, scored in zip(closed, rows, strict=True):
         least, before = _least(log, at), scored - int(trained[at])
@@ -70,8 +70,17 @@ def _passed(now: _Open, log: RoundLog, closed: list[int], rows: list[Any], total
     return found
 
 
-def _least(log: RoundLog, at: int) -> int:
-    terms = log.terms_at(int(log.rounds["round"][at]))
+def _trained(log: RoundLog) -> Any:
+    """Returns the rows that each round trained."""
+    counts = log.rounds["slots"].astype(np.int64)
+    return np.diff(np.cumsum([0, *log.slots["trained"]], dtype=np.int64)[np.cumsum([0, *counts])])
+
+
+def _least(log: RoundLogs, at: int) -> int:
+    """Returns the rows from which on a window closes: those of a fold of many hosts go by no host's settings."""
+    if log.is_folded:
+        return window_rows(1, 1)
+    terms = log.first.terms_at(int(log.rounds["round"][at]))
     return window_rows(terms.round_slots, terms.slot.row_capacity)
 
 

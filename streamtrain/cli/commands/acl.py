@@ -10,7 +10,7 @@ import typer
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.rights import HELD_OUT, REGISTRY, rights_of
-from streamtrain.topics.topic import all_topics
+from streamtrain.topics.topic import topics_of
 
 ORDER = 128
 app = typer.Typer(add_completion=False)
@@ -31,7 +31,7 @@ def acl(
 ) -> None:
     """Print the kafka-acls lines that give a role what it needs on a job's topics, and no more. Changes nothing."""
     found = session.job(job)
-    topics = {key: str(found.topic(key).name) for key in all_topics()}
+    topics = {key: str(found.topic(key).name) for key in topics_of(found.train.hosts)}
     early = found.train.early_stopping
     if early is not None and early.held_out is not None and early.held_out.topic is not None:
         topics[HELD_OUT] = early.held_out.topic

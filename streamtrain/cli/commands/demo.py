@@ -36,7 +36,6 @@ from streamtrain.interruption import uninterrupted
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import configure_logging
-from streamtrain.topics.topic import job_topics
 from streamtrain.ui.page_server import nicegui
 
 ORDER = 10
@@ -181,7 +180,7 @@ class Demo:
             text = f"found job {found} of an earlier run; starting over as {job.name}"
             self._say("found", text, jobs=earlier, job=job.name)
         folder.write_job(folder.job_text(job.name, bootstrap, self._workers))
-        admin.ensure(job_topics(job.name, job.topic_tables()))
+        admin.ensure(job.topic_wishes())
         return job
 
     def _start(self, job: Job, ui: bool) -> str:

@@ -9,14 +9,10 @@ import typer
 from streamtrain.cli.console import table
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.kafka.admin import TopicState
-from streamtrain.topics.topic import TopicWish, job_topics
+from streamtrain.topics.topic import TopicWish
 
 ORDER = 50
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-
-def _wishes(job: Any) -> list[TopicWish]:
-    return job_topics(job.name, job.topic_tables())
 
 
 @app.command("create")
@@ -28,7 +24,7 @@ def create(
 ) -> None:
     """Make the job's topics that are not there; a topic that is there is never changed."""
     found = session.job(job)
-    changes = session.admin(found).ensure(_wishes(found), dry_run=dry_run)
+    changes = session.admin(found).ensure(found.topic_wishes(), dry_run=dry_run)
     rows = [
         {
             "topic": change.wish.key.replace("_", "-"),
@@ -48,7 +44,7 @@ def create(
 def describe(session: Session, job: JobFile) -> None:
     """Show the job's topics as they are in Kafka."""
     found = session.job(job)
-    wishes = _wishes(found)
+    wishes = found.topic_wishes()
     states = session.admin(found).describe([wish.name for wish in wishes])
     rows = [_described(wish, states[wish.name]) for wish in wishes]
     lines = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Annotated
@@ -51,6 +52,9 @@ def train(
     add_classes: Annotated[
         str, typer.Option("--add-classes", metavar="A,B", help="Refuse other new classes of the job file than these.")
     ] = "",
+    host_id: Annotated[
+        str, typer.Option("--host-id", metavar="NAME", help="This host's name among many; the machine's name.")
+    ] = "",
     metrics_port: exposed_metrics.MetricsPort = None,
     metrics_host: exposed_metrics.MetricsHost = "127.0.0.1",
 ) -> None:
@@ -79,6 +83,7 @@ def train(
         add_classes=_classes(found, add_classes),
         files=found_files(files or ()),
         traces=find_exporter(os.environ),
+        host_id=host_id or socket.gethostname(),
         host=_host(session, fork_server),
     )
     served = None if metrics_port is None else exposed_metrics.of_trainer(metrics_host, metrics_port, found)

@@ -48,6 +48,7 @@ class Config:
     until_end: bool
     threads: int
     end_offsets: list[list[int]]  # [partition, offset]: the last stable offsets at the start, for until_end
+    is_share: bool = False  # the run has a share of the partitions, so none is added
 
 
 def run(config: Config) -> int:
@@ -146,7 +147,7 @@ class _Thread:
                 self._source.read_with(self._readers.client.native)
                 self._ingest.rewind()
             return  # the broker is away or settling; ingest waits for it anyway
-        if config.until_end:
+        if config.until_end or config.is_share:
             return
         for partition in filter(self._ingest.owns, range(self._partitions, count)):
             log.info("new partition", topic=config.topic, partition=partition)

@@ -16,6 +16,7 @@ from streamtrain.errors import CheckFailed
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.record_sources.source_kind import Given, RecordsGone, Topic
 from streamtrain.topics.chunks import Stored
+from streamtrain.topics.publication_logs import RoundLogs
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 from streamtrain.topics.topic import sha256
@@ -51,13 +52,13 @@ def trained(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tr
     threaded.rows_after(live.path)
     with live.topic() as topic:
         start, second = topic.version(1), topic.version(2)
-    (log,) = round_logs(live.job.kafka_consumer(), f"{live.name}.rounds")
+    ((log,),) = round_logs(live.job.kafka_consumer(), f"{live.name}.rounds")
     yield Trained(live, start, log, second)
 
 
 def differences(trained: Trained, log: RoundLog) -> list[str]:
     with trained.reader() as reader:
-        return LineageState(trained.start, reader).follow(log, trained.second).differences
+        return LineageState(trained.start, reader).follow(RoundLogs((log,)), trained.second).differences
 
 
 def of_slots(field: str, value: float) -> Change:
@@ -107,7 +108,7 @@ def test_a_log_that_differs_is_found(trained: Trained, change: Change, expected:
 def test_parameters_and_trainer_state_are_compared(trained: Trained) -> None:
     with trained.reader() as reader:
         other = replace(trained.second, model=trained.start.model, trainer=trained.start.trainer)
-        found = LineageState(trained.start, reader).follow(trained.log, other).differences
+        found = LineageState(trained.start, reader).follow(RoundLogs((trained.log,)), other).differences
     assert [difference.partition(":")[0] for difference in found] == ["parameters", "trainer state"]
 
 
@@ -130,7 +131,7 @@ def test_a_log_that_cannot_be_followed_is_refused(trained: Trained, change: Chan
 def test_another_build_is_noted(trained: Trained) -> None:
     with trained.reader() as reader:
         state = LineageState(trained.start, reader)
-        state.follow(of_terms(build="0.0.9+abc")(trained.log), None)
+        state.follow(RoundLogs((of_terms(build="0.0.9+abc")(trained.log),)), None)
     assert state.notes == [f"trained by build 0.0.9+abc, this is {build_digest()}"]
 
 
@@ -153,7 +154,7 @@ def test_a_publication_that_spans_many_windows_has_each_of_them(kafka: Any, tmp_
     for rows, *sets in ((34_000,), (9_000,), (20_000, large), (500,)):
         live.produce(rows, seed=rows)
         threaded.rows_after(live.path, *sets)
-    logs = list(round_logs(live.job.kafka_consumer(), f"{live.name}.rounds"))
+    logs = [logs.first for logs in round_logs(live.job.kafka_consumer(), f"{live.name}.rounds")]
     assert [int(log.rounds["closed_window"].sum()) for log in logs] == [3, 1, 0, 1]
     round_rows = logs[0].terms[0].round_slots * logs[0].terms[0].slot.row_capacity
     *windows, last = [window["rows"] for log in logs for window in log.metrics["windows"]]
@@ -172,7 +173,7 @@ def test_a_publication_that_spans_many_windows_has_each_of_them(kafka: Any, tmp_
         (of_log(metrics={**logs[0].metrics, "windows": windows}), ["metrics.windows"]),
     ):
         with live.topic() as topic, readers(live) as reader:
-            found = LineageState(topic.version(1), reader).follow(change(logs[0]), None).differences
+            found = LineageState(topic.version(1), reader).follow(RoundLogs((change(logs[0]),)), None).differences
         assert [word for word in expected if not any(word in difference for difference in found)] == [], found
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import groupby
 from typing import Any
 
 import msgpack
@@ -16,7 +18,7 @@ from streamtrain.errors import StreamtrainError
 from streamtrain.job.job import settings_digest
 from streamtrain.kafka.clients import Message
 from streamtrain.topics import rounds, shelves
-from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
+from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, RoundLog
 from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.topic import sha256
 from tests.checks.verify.topics_in_memory import Written
@@ -109,7 +111,7 @@ class Forger:
         for part, log_document in zip(parts, log_documents, strict=True):
             if version not in self.logs or log_document["digest"] == unpacked(part.value)["digest"]:
                 log_document["digest"] = self._digests.get(log_document["digest"], log_document["digest"])
-            key = f"{log_document['version']}/{log_document['part']}".encode()
+            key = "{version}/{contribution}/{part}".format(**log_document).encode()
             self._replace("rounds", part, packed(log_document), key)
 
     def _chain(self, before: bytes | None, lineage: str, parts: list[Message], documents: list[Any]) -> bytes:
@@ -118,9 +120,9 @@ class Forger:
         if not parts:
             return chain
         try:
-            return rounds.chain_after(chain, rounds.join([rounds.decode(packed(document)) for document in documents]))
+            return reduce(rounds.chain_after, _logs([packed(document) for document in documents]), chain)
         except (StreamtrainError, ValueError, TypeError, IndexError, KeyError):
-            return rounds.chain_after(chain, rounds.join([rounds.decode(part.value or b"") for part in parts]))
+            return reduce(rounds.chain_after, _logs([part.value or b"" for part in parts]), chain)
 
     def _mend_others(self) -> None:
         """Mends the digests of snapshots in control and in predictions."""
@@ -134,6 +136,12 @@ class Forger:
                 message._replace(headers=[(name, digests.get(value or b"", value)) for name, value in message.headers])
                 for message in partition.messages
             ]
+
+
+def _logs(values: list[bytes]) -> Iterator[RoundLog]:
+    """The logs of a publication, from its parts in order."""
+    for _, parts in groupby(map(rounds.decode, values), key=lambda part: part.contribution):
+        yield rounds.join([*parts])
 
 
 Path = tuple[Any, ...]  # keys of maps, indices of lists, ("dtype", index, field) in a column of structs

@@ -8,25 +8,32 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache, partial
 from hashlib import sha256
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from long_tables import some, whole_tables
 from looped import over
 
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.kafka.clients import Message
+from streamtrain.topics.manifest import Contribution
 from streamtrain.topics.shelves import is_manifest
-from streamtrain.topics.topic import all_topics
+from streamtrain.topics.terms import contribution_seed
+from streamtrain.topics.topic import topics_of
+from tests.checks.verify.folded_in_memory import folded_job
 from tests.checks.verify.forger import (
+    COLUMNS,
     FORGERIES,
     Forger,
     Path,
     changed,
     copied,
+    drop,
     forged,
     messages,
     packed,
@@ -57,6 +64,8 @@ _ALSO_ELSEWHERE = [
     *(("metrics", "windows", *rest) for rest in (("-the last",), ("[]", "log_loss"), ("[]", "rows"))),
 ]  # fmt: skip
 _WORDS = "of a run's own telling: no other message has it"
+_OWN = "a host's own: replay computes what comes of its settings and compares it"
+_OF_HOSTS = "what hosts send is kept for ten minutes: only that none of their lives goes back, and no inbox"
 
 UNSEEN: dict[tuple[str, ...], str] = {
     ("first manifest", "positions", "partitions", "-the last"): (
@@ -78,6 +87,23 @@ UNSEEN: dict[tuple[str, ...], str] = {
     ("log alone", "metrics", "window", "log_loss"): _TWIN,
     ("log alone", "metrics", "windows", "[]", "log_loss"): _TWIN,
     ("log alone", "created_ms"): _TWIN,
+    ("first folded manifest", "positions", "partitions", "-the last"): (
+        "as of any lineage that begins where the records do"
+    ),
+    **{
+        (manifest, name): _OF_HOSTS
+        for manifest, name in product(("folded manifest", "first folded manifest"), ("inbox", "interval_ms"))
+    },
+    **{("folded manifest", "contributions", "[]", name): _OF_HOSTS for name in ("life", "sequence", "head")},
+    **{("folded log", "slots", "[]", field): _TRAINING for field in ("loss_sum", "rejected")},
+    **dict.fromkeys([("folded log", "worker_deaths"), ("folded log", "rounds", "[]", "closed_by")], _OWN),
+    **{
+        ("folded log", "terms", "[]", *path): _OWN
+        for path in [
+            *(("learning_rate", name) for name in ("name", "rate", "warm_up")), ("averaging_frequency",),
+            ("slot", "[]"), *(("batch_growth", name) for name in ("name", "rows", "min_rows")), ("build",),
+        ]
+    },
     ("log alone", "worker_deaths"): "a count of the run, which no other message has: only that it never falls",
     ("prediction", "value", "prediction"): "what the model says of a request: LiveModel with that snapshot predicts it",
     **{("key in records", "k#", how): _USERS for how in ("another", "longer", "with zeros", "none", "of b'bad'")},
@@ -147,9 +173,15 @@ def judge(kind: str, forgeries: Iterator[tuple[Path, Written]]) -> None:
 def fields(written: Written, topic: str, version: int, whole: frozenset[str]) -> Iterator[tuple[Path, Written]]:
     edits = "manifests" if topic == "snapshots" else "logs"
     found = [each for each in messages(written, topic) if each.value and (topic == "rounds" or is_manifest(each.key))]
-    document = next(each for each in (unpacked(each.value) for each in found) if each["version"] == version)
-    for path in some(paths(document, whole=whole)):
-        yield path, Forger(written, **{edits: {version: lambda found, path=path: put(found, path)}}).forged()
+    documents = [document for document in (unpacked(each.value) for each in found) if document["version"] == version]
+    its = documents[-1]
+
+    def edit(found: Any, path: Path) -> None:
+        if topic == "snapshots" or found["contribution"] == its["contribution"]:
+            put(found, path)
+
+    for path in some(paths(its, whole=whole)):
+        yield path, Forger(written, **{edits: {version: partial(edit, path=path)}}).forged()
 
 
 @pytest.mark.parametrize(
@@ -180,6 +212,132 @@ def test_a_field_of_a_manifest_of_an_import(positions: str, after: int, kind: st
     job = imported(positions)
     kind = kind if after else f"{kind} {positions}"
     judge(kind, fields(job.written, "snapshots", min(job.located) + after, SETTINGS))
+
+
+@pytest.fixture(scope="module")
+def folded() -> Written:
+    return folded_job().written
+
+
+@pytest.mark.parametrize(
+    ("kind", "topic", "version"),
+    [
+        ("folded manifest", "snapshots", 5),
+        ("first folded manifest", "snapshots", 12),
+        ("folded log", "rounds", 4),  # with batches left out
+    ],
+)
+def test_a_field_of_what_many_hosts_contributed(folded: Written, kind: str, topic: str, version: int) -> None:
+    """In a log the last contribution's, so that nothing but the others speaks against it."""
+    judge(kind, fields(folded, topic, version, SETTINGS))
+
+
+def of_log(*edits: Callable[[Any], None]) -> Callable[[Written], Written]:
+    """Changes the second contribution to a snapshot."""
+
+    def edit_one(document: Any) -> None:
+        for edit in edits if document["contribution"] == 1 else ():
+            edit(document)
+
+    return lambda written: Forger(written, logs={4: edit_one}).forged()
+
+
+def of_column(name: str, field: str, value: Any) -> Callable[[Any], None]:
+    def edit(document: Any) -> None:
+        column = np.frombuffer(document[name], COLUMNS[name]).copy()
+        column[field] = value(column[field])
+        document[name] = column.tobytes()
+
+    return edit
+
+
+def of_terms(**changes: Any) -> Callable[[Any], None]:
+    return lambda document: document["terms"][0].update(changes)
+
+
+def of_manifest(edit: Callable[[Any], None], version: int = 5) -> Callable[[Written], Written]:
+    return lambda written: Forger(written, {version: edit}).forged()
+
+
+def without_contribution(number: int) -> Callable[[Written], Written]:
+    def forge(written: Written) -> Written:
+        other = copied(written)
+        drop(other, "rounds", lambda each: (each.key or b"").startswith(b"4/%d/" % number))
+        return other
+
+    return forge
+
+
+def in_another_order(written: Written) -> Written:
+    """Each log tells that it is the other contribution, as their order in the topic does."""
+    other = Forger(written, logs={4: lambda each: each.update(contribution=1 - each["contribution"])}).forged()
+    found = messages(other, "rounds")
+    at = next(index for index, each in enumerate(found) if each.key == b"4/1/0")
+    found[at], found[at + 1] = found[at + 1]._replace(offset=found[at].offset), found[at]._replace(
+        offset=found[at + 1].offset)  # fmt: skip
+    return other
+
+
+def of_mode_one(written: Written) -> Written:
+    index = next(at for at, each in enumerate(messages(written, "control")) if each.key == b"run/2")
+    value = packed({**unpacked(messages(written, "control")[index].value), "mode": "one"})
+    return put_at(written, "control", (0, index), value=value)
+
+
+ADDED_ONE = Contribution("a", "ab" * 16, 90, b"x" * 32, 0, 0.0)
+OF_CONTRIBUTIONS: dict[str, tuple[Callable[[Written], Written], str, str]] = {
+    "the first is missing": (without_contribution(0), "round log", "every contribution in order, got [(1, 2)]"),
+    "the last is missing": (without_contribution(1), "round log", "every contribution in order, got [(0, 2)]"),
+    "in another order": (in_another_order, "round log", "in order of the smallest, got"),
+    "a partition twice": (
+        of_log(of_column("ranges", "partition", lambda was: was * 0)), "round log", "expected each partition once"
+    ),
+    "of another round": (
+        of_log(of_column("rounds", "round", lambda was: was + 1)),
+        "round log", "expected terms from round",
+    ),
+    "slots that do not begin at 0": (
+        of_log(of_column("rounds", "first_slot", lambda was: was + 1), of_column("slots", "slot", lambda was: was + 1)),
+        "round log", "expected a contribution of one round from slot 0",
+    ),
+    "a window that closes for one": (
+        of_log(of_column("rounds", "closed_window", lambda was: 1 - was)), "round log", "belongs to another snapshot"
+    ),
+    "the lineage's own seed": (of_log(of_terms(seed=0)), "terms", "seed 0 is of none of its partitions"),
+    "the seed of another partition": (
+        of_log(of_terms(seed=contribution_seed(0, 2))), "terms", "is of none of its partitions"
+    ),
+    "the seed of another host": (
+        of_log(of_terms(seed=contribution_seed(0, 0))), "terms", "is of none of its partitions"
+    ),
+    "another model": (of_log(of_terms(model_digest=b"x" * 32)), "terms", "model_digest is"),
+    "another optimizer": (of_log(of_terms(optimizer={"name": "sgd"})), "terms", "optimizer is"),
+    "another topic id": (of_log(of_terms(topic_id="x")), "lineage", "terms with topic_id"),
+    "of one host": (
+        of_log(lambda each: each.update(host="")), "round log", "expected the host of a contribution, got none"
+    ),
+    "another host": (of_log(lambda each: each.update(host="x")), "lineage", "its manifest says contributions"),
+    "a life that goes back": (
+        of_manifest(lambda each: each["contributions"][0].update(sequence=0)), "lineage", "of the same life"
+    ),
+    "an inbox that goes back": (of_manifest(lambda each: each.update(inbox=0)), "lineage", "inbox 0, before it was 20"),
+    "contributions in the first": (
+        of_manifest(lambda each: each.update(contributions=[asdict(ADDED_ONE)]), 12), "lineage",
+        "is the fold of 1 contributions",
+    ),
+    "a manifest of one host": (
+        of_manifest(lambda each: each.update(contributions=[], inbox=None, interval_ms=None)), "runs",
+        "snapshot 5: of mode one, its run of mode many",
+    ),
+    "a run of one host": (of_mode_one, "runs", "snapshot 4: of mode many, its run of mode one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_CONTRIBUTIONS)
+def test_a_forgery_of_contributions(folded: Written, name: str) -> None:
+    report = check_topics(OF_CONTRIBUTIONS[name][0](folded).topics())
+    check, words = OF_CONTRIBUTIONS[name][1:]
+    assert words in "; ".join(next(e for e in report.checks if e.name == check).problems), "\n".join(report.lines())
 
 
 def header_forgeries(message: Message) -> Iterator[tuple[Path, Message]]:
@@ -268,7 +426,7 @@ def rekeyed(written: Written, topic: str) -> Iterator[tuple[Path, Written]]:
                 yield (form.decode("latin1"), how), put_at(written, topic, (partition, index), key=key)
 
 
-@pytest.mark.parametrize("topic", list(all_topics()))
+@pytest.mark.parametrize("topic", list(topics_of("one")))
 def test_a_key(later: Written, topic: str) -> None:
     forgeries = some(rekeyed(later, topic))
     assert forgeries, f"the good job's {topic} have no keys"
@@ -311,7 +469,7 @@ def test_a_forgery_before_compaction(whole: Written, name: str) -> None:
     assert not check_topics(forged(whole, name).topics()).ok
 
 
-@pytest.mark.parametrize("topic", list(all_topics()))
+@pytest.mark.parametrize("topic", list(topics_of("one")))
 def test_any_bytes_are_a_finding_and_never_an_exception(short: Written, topic: str) -> None:
     keys = {"control": (b"run/x", b"newest", b"end/1"), "snapshots": (b"s/0001/m", b"s/0001/c/0000", b"m")}
     for value in (None, b"", b"\xc1", b"[" * 2000, packed({"wire": 2}), packed([1])):

@@ -24,7 +24,6 @@ from streamtrain.checks.verify.verify_report import Report
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile, found_files
 from streamtrain.record_sources.given_files import GivenFiles
-from streamtrain.topics.topic import job_topics
 from tests.checks.verify.forger import Forger, copied, forged, messages, recounted, tables, unpacked, versions
 from tests.checks.verify.topics_in_memory import Partition, Written
 from tests.e2e import threaded
@@ -202,7 +201,7 @@ def write(job: LiveJob, name: str, partitions: list[Partition]) -> None:
     admin = AdminClient({"bootstrap.servers": job.bootstrap})
     admin.delete_topics([name])[name].result(30)
     wait_for(lambda: name not in job.admin.names())
-    job.admin.ensure(job_topics(job.name, job.job.topic_tables()))
+    job.admin.ensure(job.job.topic_wishes())
     quick = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20}  # a transaction in 5 ms, and not in 100
     producer = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": f"forger-{name}", **quick})
     producer.init_transactions(60)

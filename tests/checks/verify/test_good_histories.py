@@ -20,6 +20,7 @@ from streamtrain.topics import shelves
 from streamtrain.topics.manifest import Payload
 from streamtrain.topics.rounds import ROUND_DTYPE
 from streamtrain.topics.shelves import is_manifest
+from tests.checks.verify.folded_in_memory import folded_job
 from tests.checks.verify.forger import (
     FORGERIES,
     Forger,
@@ -63,6 +64,22 @@ def test_a_good_job_passes(later) -> None:
     job = later(good_job())
     for fast in (False, True):
         passed(job, fast)
+
+
+@BOTH
+def test_a_job_that_many_hosts_trained_passes(later) -> None:
+    """Between runs of one host; dead letters are those of the log that has their partition."""
+    job = later(folded_job())
+    for fast in (False, True):
+        report = passed(job, fast)
+        assert report.rows_trained and report.rows_dead and report.versions == (2, 14)
+
+
+def test_contributions_of_which_retention_has_taken_the_first() -> None:
+    job = compacted(folded_job())
+    rounds = job.written.partitions["rounds"][0]
+    rounds.remove(next(each.offset for each in rounds.messages if each.key == b"5/1/0"))
+    assert passed(job).versions == (6, 14)
 
 
 @BOTH

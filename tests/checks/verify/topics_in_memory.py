@@ -33,7 +33,7 @@ from streamtrain.record_sources.topic_source import TopicRecordSource
 from streamtrain.run import publication
 from streamtrain.run.kafka_publisher import messages_of
 from streamtrain.run.lineage import Lineage, fresh_lineage, imported_lineage, restored_lineage, resumed_lineage
-from streamtrain.run.publication import Assembler, adopt
+from streamtrain.run.publication import Assembled, Assembler, adopt
 from streamtrain.run.round_log import Columns
 from streamtrain.run.unpublished_dead_letters import rejected_letters
 from streamtrain.topics import control, dead_letters, predictions, rounds
@@ -43,7 +43,7 @@ from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.manifest import Imported, Position, Run, Slot
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
 from streamtrain.topics.topic import Message as Sent
-from streamtrain.topics.topic import all_topics, topic
+from streamtrain.topics.topic import topic, topics_of
 
 BEGAN_MS = 1_750_000_000_000
 
@@ -83,7 +83,7 @@ class Written:
     @classmethod
     def empty(cls, job: str, **counts: int) -> Written:
         """One partition a topic unless `counts` says otherwise."""
-        partitions = {key: [Partition() for _ in range(counts.get(key, 1))] for key in all_topics()}
+        partitions = {key: [Partition() for _ in range(counts.get(key, 1))] for key in topics_of("one")}
         return cls(job, partitions, {key: f"{key}-topic-id" for key in partitions})
 
     def name(self, key: str) -> str:
@@ -172,10 +172,13 @@ def of_records(letters: list[DeadLetter]) -> list[DeadLetter]:
 class Ingest:
     """One run's. `positions` are moved as it goes."""
 
-    def __init__(self, job: Job, run: int, positions: list[Position], first_round: int) -> None:
+    def __init__(
+        self, job: Job, run: int, positions: list[Position], first_round: int, round_slots: int | None = None,
+        workers: int | None = None,
+    ) -> None:  # fmt: skip
         self._topic, self._run = str(job.topic("records").name), run
-        self._batch_rows, self._round_slots = job.train.batch_rows, job.rounds.slots
-        self._workers = job.train.workers
+        self._batch_rows, self._round_slots = job.train.batch_rows, round_slots or job.rounds.slots
+        self._workers = workers or job.train.workers
         layout = _native.SlotLayout.make(self._batch_rows, 64, job.schema.block_specs())
         self._buffer = np.zeros(layout.slot_bytes, np.uint8)
         self._filler = _native.BatchFiller(job.records.format, job.schema.native_plan(layout))
@@ -398,13 +401,15 @@ class GoodJob:
 
     def begin(
         self, restore: int | None = None, fresh: bool = False, accept_gap: bool = False, damaged: str | None = None,
-        imports: GoodJob | None = None, positions: str = "beginning",
+        imports: GoodJob | None = None, positions: str = "beginning", mode: str = "one",
     ) -> None:  # fmt: skip
         """A run that goes on, or begins a lineage; a fresh one passes over a `damaged` shelf. It may be an import of
         another job's newest snapshot."""
         self._runs += 1
+        self.mode = mode
         self.run = Run(self._runs, uuid.uuid4().hex)
-        entry = RunEntry(self.run, self.job.name, "host", 100 + self._runs, self.written.clock_ms, build_digest())
+        at = self.written.clock_ms
+        entry = RunEntry(self.run, self.job.name, "host", 100 + self._runs, at, build_digest(), mode)
         self.written.transaction([("control", control.run_message(entry))])
         slot = Slot(self.job.train.batch_rows, 64)
         self.publisher = Assembler(self.job, self.run, self._layout, slot, build_digest())
@@ -465,7 +470,13 @@ class GoodJob:
     def _publish(self, columns: Columns, letters: list[DeadLetter], last: int, metrics: Any, deaths: int = 0) -> None:
         self.written.clock_ms += 600
         with patch.object(publication, "time", SimpleNamespace(time_ns=lambda: self.written.clock_ms * 1_000_000)):
-            assembly = self.publisher.assemble(self.lineage, self._state, last, columns, metrics, deaths)
+            assembly = self._assemble(columns, last, metrics, deaths)
+        self._write(assembly, letters)
+
+    def _assemble(self, columns: Columns, last: int, metrics: Any, deaths: int) -> Assembled:
+        return self.publisher.assemble(self.lineage, self._state, last, columns, metrics, deaths)
+
+    def _write(self, assembly: Assembled, letters: list[DeadLetter]) -> None:
         self.assembled = assembly
         dead = [("dead_letters", dead_letters.message(letter)) for letter in letters]
         messages = messages_of(assembly, {key: key for key in self.written.partitions})

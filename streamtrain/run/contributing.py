@@ -31,7 +31,7 @@ from streamtrain.run.sender import Learned, Sender, Sent
 from streamtrain.run.snapshot_feed import Seen, SnapshotFeed
 from streamtrain.run.watch import Watch
 from streamtrain.topics import ring_structs
-from streamtrain.topics.manifest import Position
+from streamtrain.topics.manifest import Manifest, Position
 from streamtrain.topics.terms import contribution_seed
 
 log = get_logger("streamtrain.train")
@@ -118,6 +118,11 @@ class Contributing:
             self._say_progress()
             self._ring.wait_round(self._unpublished.gathered_round + 1, _TICK_S)
 
+    @property
+    def newest(self) -> Manifest:
+        """Returns the manifest that it goes on from."""
+        return self._base.stored.manifest
+
     def _ended(self) -> Ended | None:
         stop = self._ring.stop()
         if stop == _native.Stop.LEAVE:
@@ -192,7 +197,7 @@ class Contributing:
 
     @property
     def _interval_s(self) -> float:
-        interval_ms = self._base.stored.manifest.interval_ms  # None: of a run of one host
+        interval_ms = self.newest.interval_ms  # None: of a run of one host
         return self._job.publish.interval_s if interval_ms is None else interval_ms / 1000
 
     def _set_due(self) -> None:
@@ -207,7 +212,7 @@ class Contributing:
             if self._unpublished.last_round >= 0:
                 self._send(progress["worker_deaths"])
         elif self._has_rows(progress):
-            self._ring.begin_round(self._base.stored.manifest.round + 1, self._seed)
+            self._ring.begin_round(self.newest.round + 1, self._seed)
             self._trains = True
             if self._had_rows:
                 self._idle_s += time.monotonic() - self._base.at_s
@@ -221,12 +226,12 @@ class Contributing:
 
     @property
     def _seed(self) -> int:
-        return contribution_seed(self._base.stored.manifest.seed, self._partitions[0])
+        return contribution_seed(self.newest.seed, self._partitions[0])
 
     def _send(self, worker_deaths: int) -> None:
         buffer, last_round = self._ring.pin_newest()
         schemas = self._schemas.up_to(last_round)
-        round_ = self._base.stored.manifest.round + 1
+        round_ = self.newest.round + 1
         columns = _numbered(self._unpublished.take(last_round), round_)
         letters, entries = self._ring.dead_letters(last_round)
         state = view(self._ring.mean_address(buffer), self._layout.state_bytes)
@@ -254,8 +259,9 @@ class Contributing:
     # -- what it says ---------------------------------------------------------------------------------------------
 
     def _say_published(self, counted: _Pending | None) -> None:
-        manifest = self._base.stored.manifest
+        manifest = self.newest
         newest = self._unpublished.newest_timestamp_ms
+        sent = None if counted is None else counted.sending.result()
         self._tell(
             "published",
             version=manifest.version,
@@ -264,6 +270,7 @@ class Contributing:
             rows=manifest.rows_seen,
             rows_of_host=0 if counted is None else counted.rows,
             hosts=len(manifest.contributions),
+            transaction_s=None if sent is None else self._base.at_s - sent.at_s + sent.took_s,
             event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
             metrics=dict(manifest.metrics),
             dead_letters={},

@@ -372,6 +372,8 @@ class Supervisor:
                 self._over = event["why"]
             elif event["event"] == "stopped_early":
                 self._over_early = event["why"]
+            elif event["event"] == "ended" and self._hands_over_s is not None and not self._stop.requests:
+                continue  # another run follows
             self._publications += event["event"] == "published"
             self._on_event(event)
 

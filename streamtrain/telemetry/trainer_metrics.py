@@ -104,13 +104,18 @@ class TrainerMeters(Meters):
         self._trained.set(event["rows"])
         published_s = time.time()
         self._age.set_function(lambda: time.time() - published_s)
-        self._transaction.observe(event["transaction_s"])
+        if event["transaction_s"] is not None:  # of a host whose rows are not in it
+            self._transaction.observe(event["transaction_s"])
         if event["event_age_s"] is not None:
             self._event_age.observe(event["event_age_s"])
         for span in SPANS:
             for name, value in numbers(event["metrics"].get(span) or {}).items():
                 if not is_amount(name):
                     self._quality.labels(self._job, name, span).set(value)
+        self._on_folded(event)
+        self._positions = [position[0] for position in event["positions"]]
+
+    def _on_folded(self, event: Event) -> None:
+        """Counts dead letters: those of many hosts where the one that leads counts them."""
         for reason, rows in event["dead_letters"].items():
             self._dead.add(reason, rows)
-        self._positions = [position[0] for position in event["positions"]]

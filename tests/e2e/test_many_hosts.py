@@ -26,7 +26,7 @@ class Hosts:
         self.events: dict[str, list[dict[str, Any]]] = {}
 
     def start(self, name: str) -> None:
-        running = self.job.start("train", "--host-id", name)
+        running = self.job.start("train", "--host-id", name, "--metrics-port", "0")
         self.running[name], self.events[name] = running, []
         threading.Thread(target=self._read, args=(name, running.process.stdout), daemon=True).start()
 

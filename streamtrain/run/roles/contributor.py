@@ -67,9 +67,12 @@ def run(config: Config) -> int:
         contributing = Contributing(job, model, ring, sender, config.partitions, feed, watch, tell)
         contributing.begin(base)
         sender.hello()
-        tell("started", resumed=True, version=base.stored.manifest.version, rows=base.stored.manifest.rows_seen)
+        found = base.stored.manifest
+        tell("started", resumed=True, version=found.version, run=found.run.number, rows=found.rows_seen)
         ended = contributing.run()
+        newest = contributing.newest
     if ended is Ended.DONE:
+        tell("ended", version=newest.version, rows=newest.rows_seen, dead_letters={})
         return exits.DONE
     tell("over", why=ended.value)
     return exits.RUN_OVER

@@ -12,7 +12,7 @@ struct Amsgrad {
     ST_MEMBER f32 next(f32 g, f32 p, f32 *kept) const {
         means.see(g, kept[0], kept[1]);
         f32 &most = kept[2];
-        most = kept[1] > most ? kept[1] : most;
+        most = larger(most, kept[1]);   // the second of two that count as 0: it is no subnormal number
         return p - rate * kept[0] / means.spread(most);
     }
 };

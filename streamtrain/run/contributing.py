@@ -43,7 +43,7 @@ _LAST_S = 2.0  # the same beyond two intervals, once it is to end
 
 
 class Ended(Enum):
-    """Why the loop has ended."""
+    """The reason for the end of the loop."""
 
     DONE = "drained"
     LEAVE = "told to leave"

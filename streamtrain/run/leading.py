@@ -38,7 +38,7 @@ _DELETE_EVERY_S = 10.0
 
 
 class Ended(Enum):
-    """Why the loop has ended; the value is what the job's history says."""
+    """The reason for the end of the loop, as the job's history says it."""
 
     STOPPED = "stopped"
     LOST = "another host leads"

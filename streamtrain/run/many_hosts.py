@@ -24,6 +24,9 @@ from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
 _LAST_WORD_S = 10.0  # for the leader to end its run
+_LEADS_WITHIN_S = 15.0  # of its start: a leader that has died keeps the role for ten seconds
+# options that the first to lead obeys, and nobody after it
+_OF_A_START: dict[str, Any] = {"fresh": False, "restore": None, "add_classes": []}
 _AGAIN_S = 1.0  # after a leader's process has died
 
 
@@ -49,6 +52,8 @@ class ManyHosts:
         self._child: Child | None = None
         self._events: queue.Queue[Event] = queue.Queue()
         self._again_s = 0.0
+        given = [f"--{name.replace('_', '-')}" for name in _OF_A_START if leader[name] not in (None, False, [])]
+        self._of_the_start, self._leads_until_s = given, time.monotonic() + _LEADS_WITHIN_S
         self.partitions: frozenset[int] = frozenset()
 
     def look(self) -> frozenset[int]:
@@ -64,8 +69,12 @@ class ManyHosts:
         while not self._events.empty():
             event = self._events.get()
             if event["event"] == "leads":  # what a start was to do is done once
-                self._leader = {**self._leader, "fresh": False, "restore": None, "add_classes": []}
+                self._leader, self._of_the_start = {**self._leader, **_OF_A_START}, []
             self._on_event(event)
+        if self._of_the_start and time.monotonic() > self._leads_until_s:
+            options = ", ".join(self._of_the_start)
+            found = "expected that no other host trains the job, found that one leads; stop all hosts first"
+            raise RunOver(exits.MISTAKE, f"{options}: {found}")
         for child, code in self._host.ended():
             self._child = None
             if code in exits.OF_ERRORS and code != exits.UNREACHABLE:  # the contributor says that, if it is for good

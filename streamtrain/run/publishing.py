@@ -44,7 +44,7 @@ Tell = Callable[..., None]  # an event's name, and its fields by keyword
 
 
 class Ended(Enum):
-    """Why the loop has ended; the value is what the job's history says."""
+    """The reason for the end of the loop, as the job's history says it."""
 
     DONE = "the end of what was asked for"
     STOPPED = "stopped"

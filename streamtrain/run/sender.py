@@ -145,7 +145,7 @@ class Sender(Closing):
         )
 
     def _write(self, messages: Iterable[Message]) -> None:
-        """In this order, all of them."""
+        """Writes all of them in this order. Raises KafkaUnreachable where no broker takes them."""
         with self._lock:
             for each in messages:
                 code = self._producer.produce(self._topic, each.value, each.key, partition=0)

@@ -25,8 +25,8 @@ class Hosts:
         self.running: dict[str, Any] = {}
         self.events: dict[str, list[dict[str, Any]]] = {}
 
-    def start(self, name: str) -> None:
-        running = self.job.start("train", "--host-id", name, "--metrics-port", "0")
+    def start(self, name: str, *options: str) -> None:
+        running = self.job.start("train", "--host-id", name, "--metrics-port", "0", *options)
         self.running[name], self.events[name] = running, []
         threading.Thread(target=self._read, args=(name, running.process.stdout), daemon=True).start()
 
@@ -98,9 +98,9 @@ def test_hosts_join_lead_die_and_come_back_and_every_row_is_trained_once(kafka: 
     hosts.train_with("b", "c")
     hosts.start("a")
     hosts.train_with("a", "b", "c")
-    hosts.start("d")  # for which there is no partition
-    hosts.process("d", "leader")
-    assert hosts.end("d") == 0
+    hosts.start("d", "--fresh")  # which would forget what the others have learned, as soon as it leads
+    assert hosts.running["d"].process.wait(120) == 2
+    assert "--fresh: expected that no other host trains the job" in hosts.running["d"].errors()
     hosts.train_all()
     assert [hosts.end(name) for name in "bca"] == [0, 0, 0]
     job.check(hosts.produced)

@@ -232,7 +232,7 @@ def test_mistakes_travel_between_processes(job_text: str) -> None:
     ],
 )  # fmt: skip
 def test_many_hosts_refuse_what_they_cannot_share(job_text: str, setting: str, expected: str) -> None:
-    """By name, and with what to do; one host may have it."""
+    """Each is refused by name, with what to do; one host may have it."""
     sets = [setting, "publish.interval=1h"]
     assert Job.parse(job_text, sets=sets).train.hosts == "one"
     with pytest.raises(JobMistakes) as caught:

@@ -228,7 +228,7 @@ def folded() -> Written:
     ],
 )
 def test_a_field_of_what_many_hosts_contributed(folded: Written, kind: str, topic: str, version: int) -> None:
-    """In a log the last contribution's, so that nothing but the others speaks against it."""
+    """Changes the log of the last contribution, so that nothing but the others speaks against it."""
     judge(kind, fields(folded, topic, version, SETTINGS))
 
 
